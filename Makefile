@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make            lulld and lull below build/
+#   make demo       the main job, end to end          (root)
+#   make test       all tests                         (root)
+#   make bench      the budgets, measured             (root)
+#   make lint       formatting, static analysis, layering
+#   make install    DESTDIR= PREFIX=
+#
+# SANITIZE=1 builds everything with ASan and UBSan below build/sanitize. For another architecture: CROSS_COMPILE=aarch64-linux-gnu-
+
+VERSION := 0.1.0
+PREFIX ?= /usr/local
+DESTDIR ?=
+CROSS_COMPILE ?=
+SANITIZE ?= 0
+
+ifneq ($(CROSS_COMPILE),)
+  BUILD ?= build/$(patsubst %-,%,$(CROSS_COMPILE))
+else ifeq ($(SANITIZE),1)
+  BUILD ?= build/sanitize
+else
+  BUILD ?= build
+endif
+
+ifeq ($(origin CC),default)
+  CC := $(CROSS_COMPILE)gcc
+endif
+ifeq ($(origin AR),default)
+  AR := $(CROSS_COMPILE)ar
+endif
+CLANG ?= clang-19
+LLVM_STRIP ?= llvm-strip-19
+BPFTOOL ?= $(shell tools/find-bpftool)
+PKG_CONFIG ?= $(CROSS_COMPILE)pkg-config
+PYTHON ?= /usr/bin/python3
+
+ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
+
+LIBRARIES := libbpf libelf zlib libsystemd libcurl jansson yaml-0.1 libmicrohttpd libmnl
+CPPFLAGS += -D_GNU_SOURCE -DLULL_VERSION='"$(VERSION)"' -Iinclude -Isrc -I$(BUILD)
+CFLAGS ?= -O2 -g
+# SystemTap notes and other private flags of the libraries' .pc files are not wanted here: only their include paths.
+ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter -fno-strict-aliasing \
+        -fstack-protector-strong $(shell $(PKG_CONFIG) --cflags $(LIBRARIES)) $(CFLAGS)
+ALL_LDFLAGS := -Wl,--as-needed -Wl,-z,relro,-z,now $(LDFLAGS)
+LIBS := $(shell $(PKG_CONFIG) --libs $(LIBRARIES))
+ifeq ($(WERROR),1)
+  ALL_CFLAGS += -Werror
+endif
+ifeq ($(SANITIZE),1)
+  ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+  ALL_LDFLAGS += -fsanitize=address,undefined
+endif
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -D__TARGET_ARCH_$(BPF_ARCH) -Iinclude -Ibpf \
+        -isystem $(shell $(PKG_CONFIG) --variable=includedir libbpf)
+
+# Every directory below src/ is part of the library, but for the programs' own.
+LIBRARY_SOURCES := $(filter-out src/cli/%,$(wildcard src/*/*.c))
+LIBRARY_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/%.o)
+LULL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard src/cli/*.c))
+BPF_SOURCES := $(wildcard bpf/*.bpf.c)
+SKELETONS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.skel.h)
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+BPF_TESTS := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
+TEST_TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all clean install lint test demo bench unit tools
+
+all: $(BUILD)/lulld $(BUILD)/lull
+
+$(BUILD)/lulld: $(BUILD)/src/lulld.o $(BUILD)/liblull.a
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/lull: $(LULL_OBJECTS) $(BUILD)/liblull.a
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/liblull.a: $(LIBRARY_OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/src/%.o: src/%.c | $(SKELETONS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(BUILD)/bpf/$*.d -MT $@ -c -o $@ $<
+	$(LLVM_STRIP) -g $@
+
+$(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+$(BUILD)/tests/%: tests/%.c $(BUILD)/liblull.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Itests $(ALL_CFLAGS) $(ALL_LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $< $(BUILD)/liblull.a $(LIBS) -lcmocka
+
+unit: $(UNIT_TESTS)
+	@set -e; for test in $(UNIT_TESTS); do $$test; done
+
+tools: $(TEST_TOOLS)
+
+clean:
+	rm -rf build
+
+-include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(LULL_OBJECTS) $(BUILD)/src/lulld.o)
+-include $(SKELETONS:%.skel.h=%.d)
+-include $(addsuffix .d,$(UNIT_TESTS) $(BPF_TESTS) $(TEST_TOOLS))

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activity: what a workload's own sockets and CPUs do, seen by programs on its cgroup and nowhere else.
+ *
+ * A socket is *served* (accepted on one of the policy's ports, or a UDP socket bound to one), *self* (the peer is in the same cgroup)
+ * or *outbound*. Payload is activity; SYNs, bare ACKs, keepalives and resets are not. A served connection with an unanswered request
+ * is busy; see docs/activity.md for what counts as an answer in each protocol. Peers that the policy ignores count for nothing.
+ *
+ * Programs, links and maps are pinned, so a restart of the daemon loses nothing: totals are monotonic, and what is open is counted
+ * from live sockets.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "policy/policy.h"
+
+struct activity;
+struct workload;
+
+struct activity_callbacks {
+        /* A socket of the workload began to listen, or bound a UDP port, on @port: a hint to look now. It comes shortly before the
+         * kernel's tables show it. */
+        void (*bound)(struct workload *workload, uint16_t port, uint8_t protocol, void *userdata);
+};
+
+/* @bpffs is the directory for pins, made if missing. Returns 0, or -errno after logging which step failed. */
+int activity_new(sd_event *event, const char *bpffs, const struct activity_callbacks *callbacks, struct activity **ret_activity);
+/* Pins stay when @keep_pins: the next daemon goes on from them. */
+struct activity *activity_free(struct activity *activity, bool keep_pins);
+
+/* Attaches to the cgroup2 directory @cgroup, or adopts what an earlier daemon attached there for the same policy name. Copies what
+ * it needs of @policy. Returns 0 or -errno. */
+int workload_new(struct activity *activity, const struct policy *policy, const char *cgroup, void *userdata,
+                 struct workload **ret_workload);
+/* Detaches and forgets; with @keep_pins everything stays for the next daemon. Accepts NULL, returns NULL. */
+struct workload *workload_free(struct workload *workload, bool keep_pins);
+/* Takes over changed ports, ignore rules and idle settings. */
+int workload_update(struct workload *workload, const struct policy *policy);
+
+struct workload_connection { /* one live served connection */
+        struct address remote;
+        uint16_t remote_port, local_port;
+        uint64_t request_since_ns; /* 0: no unanswered request */
+        const char *protocol;      /* "plain", "tls", "http2", "unknown" */
+};
+
+struct workload_snapshot {
+        uint64_t read_ns;                          /* when */
+        uint64_t last_ns;                          /* last activity that counts; 0: none yet */
+        uint64_t received_bytes, sent_bytes;       /* served payload; monotonic */
+        uint64_t connections_total;                /* served connections accepted; monotonic */
+        uint32_t connections;                      /* served, open now */
+        uint32_t outbound;                         /* outbound, open now */
+        uint32_t open_requests;                    /* unanswered, younger than requestTimeout */
+        uint64_t oldest_request_ns;                /* since when the oldest of those is open; 0: none */
+        struct workload_connection oldest_request; /* that one */
+        uint32_t cpu_millicores;                   /* over the last minute, or over the time it is known for when that is shorter */
+        uint64_t cpu_window_ns;                    /* that time */
+};
+
+/* Reads everything afresh. Returns 0, or -errno when any of it could not be read: then nothing is known, which is not idle. */
+int workload_read(struct workload *workload, struct workload_snapshot *ret_snapshot);
+
+/* The remote ends of the served connections open now, at most @max of them; returns how many, or -errno. */
+int workload_connections(struct workload *workload, struct workload_connection *connections, size_t max);
+
+json_t *activity_programs(const struct activity *activity); /* as hold_programs() */

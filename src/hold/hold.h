@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holding: the first packets of new flows to sleeping frontends are kept here and released once their frontend answers.
+ *
+ * One struct hold a process owns the BPF objects, the maps, the ring buffer, the parked packets and the sockets that re-inject them;
+ * one struct holding a policy says which frontends it holds. The hooks are attached only while some holding is started. What the
+ * kernel side dropped but could not hand over is still known: demand is read from the map on every doorbell and once a second.
+ *
+ * Bounds, each counted when reached: per policy (wake.maxHeld packets, 4 MiB), per source prefix (/32, /64: a quarter of maxHeld, at
+ * least 64), per UDP flow (16 datagrams, 64 KiB), in all (16 MiB). A packet over a user-space bound is dropped: its sender's
+ * retransmission is the queue.
+ *
+ * Callbacks come from the event loop, never from within a call into this module.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "base/address.h"
+
+struct hold;
+struct holding;
+
+struct hold_demand {
+        uint64_t first_ns; /* when the hook saw the first packet */
+        struct flow flow;  /* of that packet; the ports are 0 where only the map knows of it */
+        bool from_this_host;
+        size_t frontend; /* index */
+};
+
+struct hold_callbacks {
+        /* Somebody asks for a holding's frontend: once a started holding, until it is started again or hold_rearm() is called. */
+        void (*demand)(struct holding *holding, const struct hold_demand *demand, void *userdata);
+        /* A flow was handed on for the first time: @waited_ns after its first packet was seen. */
+        void (*released)(struct holding *holding, const struct flow *flow, uint64_t waited_ns, void *userdata);
+        /* A released flow was answered: for TCP its connection is established. */
+        void (*answered)(struct holding *holding, const struct flow *flow, uint64_t waited_ns, void *userdata);
+        /* After hold_release(): nothing is parked any more, every frontend is ready, and holding has stopped. */
+        void (*drained)(struct holding *holding, void *userdata);
+};
+
+struct hold_config {
+        sd_event *event;
+        const char *bpffs; /* directory on a bpffs for this daemon's pins; made if missing */
+};
+
+/* Loads the programs (adopting the maps of an earlier daemon pinned in the same directory) and begins the heartbeat. Frontends left by
+ * an earlier daemon stay held until hold_settle(). Returns 0, or -errno after logging which step failed. */
+int hold_new(const struct hold_config *config, const struct hold_callbacks *callbacks, void *userdata, struct hold **ret_hold);
+/* Detaches and unpins everything: traffic is as if lull were not there. Accepts NULL, returns NULL. */
+struct hold *hold_free(struct hold *hold);
+DEFINE_CLEANUP(struct hold, hold_free)
+/* A planned stop: for 20 s the hooks drop first packets so that their retransmissions find the next daemon; pins stay. Frees @hold. */
+struct hold *hold_suspend(struct hold *hold);
+/* All holdings of this start are known: frontends left by an earlier daemon and not taken over are let go. */
+void hold_settle(struct hold *hold);
+
+struct holding_config {
+        const char *name; /* the policy's */
+        const struct frontend *frontends;
+        size_t n_frontends;
+        const struct prefix *from; /* who may wake; empty: everybody */
+        size_t n_from;
+        const struct holding_ignore { /* sources that may not */
+                struct prefix prefix;
+                uint16_t port; /* of the frontend; 0: every */
+        } *ignore;
+        size_t n_ignore;
+        uint32_t max_held;
+        uint64_t hold_timeout_ns; /* a packet parked for longer goes on to its normal refusal */
+};
+
+/* Registers a policy; nothing is held yet. Copies the configuration. Returns 0, -ENOMEM, or -ENOSPC past LULL_FRONTENDS_MAX. */
+int holding_new(struct hold *hold, const struct holding_config *config, void *userdata, struct holding **ret_holding);
+/* Releases what is parked at once, stops holding, forgets the policy. */
+struct holding *holding_free(struct holding *holding);
+DEFINE_CLEANUP(struct holding, holding_free)
+/* The userdata given to holding_new(). */
+void *holding_userdata(const struct holding *holding);
+
+/* Begins to hold new flows to every frontend; idempotent; attaches the hooks for the first holding. After a hold_release() that has
+ * not drained, it holds again. Returns 0 or -errno. */
+int holding_start(struct holding *holding);
+/* Frontend @index answers: its parked flows are released, paced by the accept queue and by observed answers; new flows join the end of
+ * the queue. Once all frontends are released and nothing is parked, holding stops and drained() is called. */
+void holding_release(struct holding *holding, size_t index);
+/* All that is parked goes on to its normal refusal, now, and its flows stay exempt long enough for their retransmissions to get the
+ * same; stops holding. */
+void holding_refuse(struct holding *holding);
+/* Stops holding at once: parked packets go on immediately, unpaced. */
+void holding_stop(struct holding *holding);
+/* demand() will be called again for the next packet. */
+void holding_rearm(struct holding *holding);
+bool holding_is_started(const struct holding *holding);
+/* The next demand in the map since holding_start() or holding_rearm(), read now. */
+bool holding_has_demand(struct holding *holding);
+size_t holding_parked(const struct holding *holding); /* packets */
+
+/* For people and metrics. The caller owns the JSON. */
+json_t *hold_list(const struct hold *hold);     /* [{policy, flow, packets, bytes, age_seconds, state}] */
+json_t *hold_programs(const struct hold *hold); /* [{name, type, attach, attached, id, run_count, run_time_seconds}] */
+json_t *hold_maps(const struct hold *hold);     /* [{name, type, entries, max_entries}] */
+
+struct hold_counter {
+        const char *verdict; /* "held", "passed", "dropped", "released", "expired", "reinjected" */
+        const char *reason;
+        uint64_t value;
+};
+enum { HOLD_COUNTERS_MAX = 48 };
+/* Fills at most HOLD_COUNTERS_MAX counters; returns how many. */
+size_t hold_counters(const struct hold *hold, struct hold_counter counters[static HOLD_COUNTERS_MAX]);
+bool hold_is_attached(const struct hold *hold);
