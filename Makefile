@@ -98,6 +98,11 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/liblull.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests $(ALL_CFLAGS) $(ALL_LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $< $(BUILD)/liblull.a $(LIBS) -lcmocka
 
+# Servers and the like, as foreign to lull as what it really meets: nothing of ours is linked in.
+$(BUILD)/tests/tools/%: tests/tools/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $<
+
 unit: $(UNIT_TESTS)
 	@set -e; for test in $(UNIT_TESTS); do $$test; done
 
