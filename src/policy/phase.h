@@ -10,7 +10,11 @@
  *   Asleep    the target is at zero, new flows are held. DEMAND or WAKE → Waking. STARTED (by someone else) → Waking, READY → Awake.
  *   Waking    the target starts, new flows are held. READY → Awake. hold_timeout after the first packet of the wake, all that is
  *             held goes on to its normal refusal and nothing is held for a back-off that doubles with every failure (1 s to 1 m);
- *             then it holds again. GONE starts it again while packets wait, else → Asleep.
+ *             then it holds again. GONE starts it again while packets wait, else → Asleep, where a back-off goes on.
+ *
+ * A back-off ends by time or by READY and nothing else. An event that comes after a deadline which nobody acted upon yet finds it
+ * acted upon, except where the event makes it pointless (READY in time for packets still held). docs/phases.md has every pair of
+ * phase and event.
  */
 #pragma once
 
@@ -45,7 +49,8 @@ enum phase_action {
         PHASE_ACTION_STOP = 1 << 2,    /* stop the target */
         PHASE_ACTION_RELEASE = 1 << 3, /* ready: release what is held, paced, and stop holding once nothing is left */
         PHASE_ACTION_REFUSE = 1 << 4,  /* send all that is held on to its normal refusal and stop holding */
-        PHASE_ACTION_VERIFY = 1 << 5,  /* read activity and demand afresh now and answer with ACTIVE, DEMAND or QUIET */
+        PHASE_ACTION_VERIFY = 1 << 5,  /* read activity and demand afresh now and answer with ACTIVE (also when it cannot be known),
+                                          DEMAND or QUIET */
 };
 
 struct phase_settings {
@@ -66,7 +71,7 @@ struct phase_machine {
 
 struct phase_transition {
         enum phase from, to; /* equal: the phase stays */
-        uint32_t actions;    /* enum phase_action */
+        uint32_t actions;    /* enum phase_action; HOLD and REFUSE never come together */
         const char *note;    /* why nothing happened though something was asked, static, or NULL */
 };
 
