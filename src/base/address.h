@@ -38,9 +38,9 @@ struct flow {
 enum {
         ADDRESS_TEXT_MAX = 46,
         PREFIX_TEXT_MAX = ADDRESS_TEXT_MAX + 4,
-        FRONTEND_TEXT_MAX = ADDRESS_TEXT_MAX + 16, /* "tcp/[...]:65535" */
-        ENDPOINT_TEXT_MAX = ADDRESS_TEXT_MAX + 10,
-        FLOW_TEXT_MAX = 2 * ENDPOINT_TEXT_MAX + 8,
+        ENDPOINT_TEXT_MAX = ADDRESS_TEXT_MAX + 10, /* "[...]:65535" */
+        FRONTEND_TEXT_MAX = ENDPOINT_TEXT_MAX + 8, /* "unknown/[...]:65535" */
+        FLOW_TEXT_MAX = 2 * ENDPOINT_TEXT_MAX + 12,
 };
 
 /* "192.0.2.1", "2001:db8::1"; brackets are not accepted. Returns 0 or -EINVAL. */

@@ -14,8 +14,14 @@ struct unit {
 
 /* "ms" before "m": the longer suffix must match first. */
 static const struct unit units[] = {
-        { "ns", 1 },           { "us", NSEC_PER_USEC },    { "\xc2\xb5s", NSEC_PER_USEC }, { "ms", NSEC_PER_MSEC },
-        { "s", NSEC_PER_SEC }, { "m", 60 * NSEC_PER_SEC }, { "h", 3600 * NSEC_PER_SEC },
+        { "ns", 1 },
+        { "us", NSEC_PER_USEC },
+        { "\xc2\xb5s", NSEC_PER_USEC }, /* the micro sign */
+        { "\xce\xbcs", NSEC_PER_USEC }, /* the letter mu */
+        { "ms", NSEC_PER_MSEC },
+        { "s", NSEC_PER_SEC },
+        { "m", 60 * NSEC_PER_SEC },
+        { "h", 3600 * NSEC_PER_SEC },
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -72,7 +78,7 @@ static int number_parse(const char **text, uint64_t *ret_whole, uint64_t *ret_bi
 
 static int term_parse(const char **text, uint64_t *total)
 {
-        uint64_t whole, billionths, ns;
+        uint64_t whole, billionths, ns, fraction;
         const struct unit *unit;
         int r;
 
@@ -85,10 +91,9 @@ static int term_parse(const char **text, uint64_t *total)
                 return -EINVAL;
         *text += strlen(unit->suffix);
 
-        if (__builtin_mul_overflow(whole, unit->ns, &ns))
+        fraction = (uint64_t)((unsigned __int128)billionths * unit->ns / NSEC_PER_SEC);
+        if (__builtin_mul_overflow(whole, unit->ns, &ns) || __builtin_add_overflow(ns, fraction, &ns))
                 return -ERANGE;
-        ns += (uint64_t)((unsigned __int128)billionths * unit->ns / NSEC_PER_SEC);
-
         if (__builtin_add_overflow(*total, ns, total) || *total > INT64_MAX)
                 return -ERANGE;
         return 0;
@@ -147,9 +152,10 @@ char *duration_format(uint64_t ns, char buffer[static DURATION_TEXT_MAX])
                 return format_two_units(ns, buffer, "h", 3600 * NSEC_PER_SEC, "m", 60 * NSEC_PER_SEC);
         if (ns >= 60 * NSEC_PER_SEC)
                 return format_two_units(ns, buffer, "m", 60 * NSEC_PER_SEC, "s", NSEC_PER_SEC);
-        if (ns >= NSEC_PER_SEC)
+        /* What would be rounded to 1000 of the smaller unit is 1 of the larger. */
+        if (ns >= NSEC_PER_SEC - NSEC_PER_MSEC / 2)
                 return format_one_unit(ns, buffer, "s", NSEC_PER_SEC);
-        if (ns >= NSEC_PER_MSEC)
+        if (ns >= NSEC_PER_MSEC - NSEC_PER_USEC / 2)
                 return format_one_unit(ns, buffer, "ms", NSEC_PER_MSEC);
         if (ns >= NSEC_PER_USEC)
                 return format_one_unit(ns, buffer, "us", NSEC_PER_USEC);
