@@ -19,6 +19,8 @@ void event_log_add(struct event_log *log, const char *policy, const char *reason
 
 /* A new array of the events after @after, oldest first. */
 json_t *event_log_list(const struct event_log *log, uint64_t after);
+/* The first event after @after, owned by the log, or NULL. */
+const json_t *event_log_next(const struct event_log *log, uint64_t after);
 uint64_t event_log_newest(const struct event_log *log); /* its number; 0: none yet */
 uint64_t event_log_lost(const struct event_log *log);
 

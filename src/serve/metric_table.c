@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/metric_table.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+/* A label's values are bounded: by the number of policies, or by a table in the code. Never an address, a port or a process. */
+const struct metric metric_table[] = {
+        { "lull_build_info", METRIC_GAUGE, { "version" }, "Always 1; the label has the version of lulld." },
+        { "lull_configuration_errors", METRIC_GAUGE, {}, "Policies left out because of an error when policies were last read." },
+        { "lull_events_lost_total", METRIC_COUNTER, {}, "Events of the event log lost for want of memory." },
+
+        { "lull_policies", METRIC_GAUGE, { "phase" }, "Policies in each phase." },
+        { "lull_policy_phase", METRIC_GAUGE, { "policy", "phase" }, "1 for the phase that the policy is in, 0 for the others." },
+        { "lull_policy_condition", METRIC_GAUGE, { "policy", "type" }, "1 for each condition that the policy has." },
+        { "lull_transitions_total", METRIC_COUNTER, { "policy", "from", "to" }, "Changes of phase." },
+        { "lull_asleep_seconds_total", METRIC_COUNTER, { "policy" }, "Time asleep: the replica-seconds saved." },
+
+        { "lull_wakes_total", METRIC_COUNTER, { "policy", "cause" }, "Wakes begun, by cause: packet, operator or started." },
+        { "lull_wake_failures_total", METRIC_COUNTER, { "policy" }, "Wakes that were not ready within the hold timeout." },
+        { "lull_wake_phase_seconds",
+          METRIC_HISTOGRAM,
+          { "phase" },
+          "Time from the first packet of a wake until it was detected, requested, started, ready, released and answered." },
+
+        { "lull_hold_attached", METRIC_GAUGE, {}, "1 while the holding hooks are attached, else 0." },
+        { "lull_hold_packets_total", METRIC_COUNTER, { "verdict", "reason" }, "First packets by what was done with them and why." },
+        { "lull_parked_packets", METRIC_GAUGE, { "policy" }, "Packets parked now." },
+
+        { "lull_workload_connections", METRIC_GAUGE, { "policy" }, "Served connections open now." },
+        { "lull_workload_connections_total", METRIC_COUNTER, { "policy" }, "Served connections accepted." },
+        { "lull_workload_open_requests", METRIC_GAUGE, { "policy" }, "Unanswered requests younger than the request timeout." },
+        { "lull_workload_received_bytes_total", METRIC_COUNTER, { "policy" }, "Payload received on served connections." },
+        { "lull_workload_sent_bytes_total", METRIC_COUNTER, { "policy" }, "Payload sent on served connections." },
+        { "lull_workload_idle_seconds",
+          METRIC_GAUGE,
+          { "policy" },
+          "How long the workload has been idle; 0 when busy or unknown." },
+        { "lull_workload_cpu_cores", METRIC_GAUGE, { "policy" }, "CPU use over the last minute, in cores." },
+        { "lull_idle_unknown", METRIC_GAUGE, { "policy" }, "1 while it cannot be known whether the workload is idle, else 0." },
+
+        { "lull_bpf_program_runs_total",
+          METRIC_COUNTER,
+          { "program" },
+          "Runs of each BPF program, while kernel.bpf_stats_enabled is 1." },
+        { "lull_bpf_program_run_seconds_total",
+          METRIC_COUNTER,
+          { "program" },
+          "Time spent in each BPF program, while kernel.bpf_stats_enabled is 1." },
+};
+const size_t metric_table_size = ELEMENTSOF(metric_table);
+
+static_assert(ELEMENTSOF(metric_table) <= 64, "struct metrics_writer remembers the families written in 64 bits");
+
+const struct metric *metric_find(const char *name)
+{
+        for (size_t i = 0; i < metric_table_size; i++)
+                if (strcmp(metric_table[i].name, name) == 0)
+                        return &metric_table[i];
+        return NULL;
+}
+
+const char *metric_type_to_string(enum metric_type type)
+{
+        switch (type) {
+        case METRIC_COUNTER:
+                return "counter";
+        case METRIC_GAUGE:
+                return "gauge";
+        case METRIC_HISTOGRAM:
+                return "histogram";
+        }
+        return "untyped";
+}
