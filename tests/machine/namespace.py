@@ -84,7 +84,8 @@ class Namespace:
         return subprocess.run(self.command(*words), **options)  # pylint: disable=subprocess-run-check
 
     def start(self, *words, **options):
-        return subprocess.Popen(self.command(*words), preexec_fn=die_with_parent, **options)
+        """In a session of its own: Ctrl-C is for the one who started it, who then stops it in order."""
+        return subprocess.Popen(self.command(*words), preexec_fn=die_with_parent, start_new_session=True, **options)
 
     def ip(self, *lines):
         """Lines in the syntax of ip -batch."""
