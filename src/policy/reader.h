@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Typed reading of one YAML document, with a message for whatever does not fit.
+ *
+ * A value is a node and the way to it, so that a message can say file, line and field. Plain scalars are read by the core schema of
+ * YAML 1.2 (section 10.3.2): yes, no, on and off are text, not booleans. A null means that the field was not given. Aliases share a
+ * node and are never expanded, and reading goes only as deep as the fields it knows: no document can make it loop.
+ *
+ * The reading functions return 1 with a value, 0 after noting a problem, or -ENOMEM.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <yaml.h>
+
+#include "policy/problems.h"
+
+enum { READER_FIELDS_MAX = 32 }; /* fields that one mapping can know */
+
+struct reader {
+        const char *file; /* its name in messages */
+        yaml_document_t *document;
+        struct problems *problems;
+};
+
+struct value {
+        const struct value *parent; /* NULL: the document */
+        const char *name;           /* of the field, or NULL: an entry of a list */
+        size_t index;
+        yaml_node_t *node; /* NULL: not given */
+        size_t line;
+};
+
+struct field {
+        const char *name;
+        int (*read)(struct reader *reader, const struct value *value, void *userdata);
+        const char *required;   /* NULL: optional; else what to write when it is missing */
+        const char *kubernetes; /* NULL: a field here too; else what takes its place here */
+};
+
+struct value reader_root(const struct reader *reader);
+/* A field of a mapping, or an entry of a list. Its node is NULL where there is none. */
+struct value reader_child(const struct reader *reader, const struct value *parent, const char *name);
+struct value reader_item(const struct reader *reader, const struct value *list, size_t index);
+/* A key of a mapping and its value, in the order of the file, as long as that returns true. */
+bool reader_pair(const struct reader *reader, const struct value *mapping, size_t index, struct value *ret_key,
+                 struct value *ret_value);
+bool reader_is_null(const struct value *value);
+
+/* Adds "FILE:LINE: FIELD: MESSAGE". Returns 0 or -ENOMEM. */
+int reader_problem(struct reader *reader, const struct value *value, const char *format, ...) _printf_(3, 4);
+/* The same, with the value in front of the message: FIELD: "VALUE" MESSAGE. */
+int reader_refuse(struct reader *reader, const struct value *value, const char *format, ...) _printf_(3, 4);
+
+/* Calls each field's function; notes unknown, repeated and missing fields. */
+int reader_mapping(struct reader *reader, const struct value *value, const struct field *fields, size_t n_fields, void *userdata);
+int reader_list(struct reader *reader, const struct value *value, size_t max, size_t *ret_n);
+int reader_text(struct reader *reader, const struct value *value, const char **ret_text); /* valid as long as the document */
+int reader_boolean(struct reader *reader, const struct value *value, bool *ret_boolean);
+int reader_integer(struct reader *reader, const struct value *value, uint64_t min, uint64_t max, uint64_t *ret_integer);
+int reader_duration(struct reader *reader, const struct value *value, uint64_t min_ns, uint64_t max_ns, uint64_t *ret_ns);
