@@ -24,7 +24,7 @@ enum {
         LULL_LOCAL_MAX = 4096,             /* local prefixes of this host */
         LULL_RING_BYTES = 2 * 1024 * 1024, /* hold's ring buffer */
         LULL_HEARTBEAT_MAX_MS = 3000,      /* a daemon silent for longer is taken for dead, and traffic passes */
-        LULL_PACKET_SMALL = 256,           /* record sizes: a SYN fits the first, nearly every datagram the second */
+        LULL_PACKET_SMALL = 256,           /* room for data in a record: a SYN fits the first, nearly every datagram the second */
         LULL_PACKET_MEDIUM = 2048,
         LULL_PACKET_LARGE = 65536,
 };
@@ -106,13 +106,13 @@ enum lull_counter {
         LULL_COUNTER_HELD_PLANNED,    /* dropped during a planned restart */
         LULL_COUNTER_HELD_RING_FULL,  /* dropped, no room for the copy: its retransmission is the queue */
         LULL_COUNTER_HELD_UNREADABLE, /* dropped, the copy failed */
-        LULL_COUNTER_PASS_FLOW,       /* in map "pass" */
+        LULL_COUNTER_PASS_FLOW,       /* to a sleeping frontend, but in map "pass" */
         LULL_COUNTER_PASS_STALE,      /* the daemon is dead or hung */
         LULL_COUNTER_PASS_IGNORED,
         LULL_COUNTER_PASS_NOT_ALLOWED,
         LULL_COUNTER_PASS_QUOTA,
         LULL_COUNTER_PASS_NOT_LOCAL, /* a wildcard frontend's port, but another host's address */
-        LULL_COUNTER_PASS_FRAGMENT,  /* a fragment without its ports */
+        LULL_COUNTER_PASS_FRAGMENT,  /* a fragment without its ports, not reassembled */
         LULL_COUNTER_PASS_MALFORMED, /* headers that end early or make no sense */
         LULL_COUNTER_PASS_TOO_LARGE, /* cannot be re-injected; counted as demand */
         LULL_COUNTER_MAX,

@@ -12,5 +12,5 @@ void libbpf_log_to_debug(void);
  * NULL when the kernel does not say. The caller owns the JSON. */
 json_t *program_describe(int fd, const char *type, const char *attach, bool attached);
 
-/* {name, type, entries, max_entries}; a ring buffer has bytes for entries: those not yet read are not known, so null. */
+/* {name, type, entries, max_entries}; of a ring buffer, max_entries are bytes, and entries is null. */
 json_t *map_describe(int fd);

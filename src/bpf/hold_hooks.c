@@ -77,7 +77,7 @@ static int run_inject(struct hold_hooks *hooks, uint32_t ifindex, const void *fr
         return 0;
 }
 
-/* The kernel copies a frame into one page, with room around it, or since 6.18 into several: so ask it. Interface 0 takes nothing. */
+/* How much room around it the kernel wants in the page that a frame is copied to differs: ask. Interface 0 takes nothing in. */
 static size_t measure_frame_max(struct hold_hooks *hooks)
 {
         _cleanup_(freep) uint8_t *frame = calloc(1, FRAME_MAX);

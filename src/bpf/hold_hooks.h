@@ -35,7 +35,8 @@ int hold_hooks_new(const char *bpffs, struct hold_hooks **ret_hooks);
 /* With @keep_pins everything attached stays attached. Accepts NULL, returns NULL. */
 struct hold_hooks *hold_hooks_free(struct hold_hooks *hooks, bool keep_pins);
 
-/* Idempotent both. Links left by an earlier daemon are replaced without a gap. */
+/* Idempotent both. Links left by an earlier daemon are replaced without a gap; what that daemon had not consumed is then consumed, since
+ * its ring buffer is gone. When attaching fails nothing stays attached. Detaching also removes links left by an earlier daemon. */
 int hold_hooks_attach(struct hold_hooks *hooks);
 void hold_hooks_detach(struct hold_hooks *hooks);
 bool hold_hooks_attached(const struct hold_hooks *hooks);
@@ -48,7 +49,9 @@ struct lull_demand *hold_hooks_demand(const struct hold_hooks *hooks, uint32_t s
 uint64_t hold_hooks_counter(const struct hold_hooks *hooks, enum lull_counter counter); /* summed over the CPUs */
 
 /* Lets an Ethernet frame enter through the interface @ifindex once more, as if it had just arrived there. The destination MAC must be
- * the device's own. Returns 0, -EMSGSIZE for a frame that TEST_RUN does not take, or -errno. */
+ * the device's own, the source MAC some unicast address (a bridge takes nothing from the zero address); a device without MAC addresses
+ * ignores both. The checksums must be complete. Returns 0, -EMSGSIZE for a frame that TEST_RUN does not take (on 4 KiB pages, more
+ * than about 3,700 bytes), or -errno. It enters when the kernel's backlog is worked off, shortly after. */
 int hold_hooks_inject(struct hold_hooks *hooks, uint32_t ifindex, const void *frame, size_t length);
 
 json_t *hold_hooks_programs(const struct hold_hooks *hooks); /* [{name, type, attach, attached, id, run_count, run_time_seconds}] */

@@ -55,6 +55,16 @@ static inline void put_16(uint8_t *at, uint16_t value)
         at[1] = value;
 }
 
+/* The Internet checksum (RFC 1071) of what is added to @sum. */
+static inline uint16_t checksum(uint64_t sum, const uint8_t *data, size_t length)
+{
+        for (size_t i = 0; i < length; i++)
+                sum += i % 2 ? data[i] : data[i] << 8;
+        while (sum >> 16)
+                sum = (sum & 0xffff) + (sum >> 16);
+        return ~sum;
+}
+
 static inline size_t put_transport(const struct packet *packet, uint8_t *at)
 {
         put_16(at, 40000);
@@ -86,6 +96,7 @@ static inline size_t put_ipv4(const struct packet *packet, uint8_t *at, size_t t
         inet_pton(AF_INET, packet_source(packet), at + 12);
         inet_pton(AF_INET, packet_destination(packet), at + 16);
         memset(at + 20, 1, 4 * packet->option_words); /* no operation */
+        put_16(at + 10, checksum(0, at, length));
         return length;
 }
 
