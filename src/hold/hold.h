@@ -9,7 +9,8 @@
  * least 64), per UDP flow (16 datagrams, 64 KiB), in all (16 MiB). A packet over a user-space bound is dropped: its sender's
  * retransmission is the queue.
  *
- * Callbacks come from the event loop, never from within a call into this module.
+ * Callbacks come from the event loop, never from within a call into this module. They may start, stop and free holdings, but not free
+ * or suspend the hold itself.
  */
 #pragma once
 
@@ -25,7 +26,7 @@ struct holding;
 
 struct hold_demand {
         uint64_t first_ns; /* when the hook saw the first packet */
-        struct flow flow;  /* of that packet; the ports are 0 where only the map knows of it */
+        struct flow flow;  /* of that packet; where only the map knows of it, the destination is the frontend's address */
         bool from_this_host;
         size_t frontend; /* index */
 };
@@ -49,10 +50,12 @@ struct hold_config {
 /* Loads the programs (adopting the maps of an earlier daemon pinned in the same directory) and begins the heartbeat. Frontends left by
  * an earlier daemon stay held until hold_settle(). Returns 0, or -errno after logging which step failed. */
 int hold_new(const struct hold_config *config, const struct hold_callbacks *callbacks, void *userdata, struct hold **ret_hold);
-/* Detaches and unpins everything: traffic is as if lull were not there. Accepts NULL, returns NULL. */
+/* Detaches and unpins everything: traffic is as if lull were not there. What is parked goes on first. Holdings that are still there hold
+ * nothing from then on, and are yet to be freed. Accepts NULL, returns NULL. */
 struct hold *hold_free(struct hold *hold);
 DEFINE_CLEANUP(struct hold, hold_free)
-/* A planned stop: for 20 s the hooks drop first packets so that their retransmissions find the next daemon; pins stay. Frees @hold. */
+/* A planned stop: for 20 s the hooks drop first packets so that their retransmissions find the next daemon, as do those of what is
+ * parked; pins stay. Frees @hold; holdings as with hold_free(). */
 struct hold *hold_suspend(struct hold *hold);
 /* All holdings of this start are known: frontends left by an earlier daemon and not taken over are let go. */
 void hold_settle(struct hold *hold);

@@ -37,6 +37,12 @@ enum connection_state {
 /* The server's end, on this host, of the TCP @flow whose client is the flow's source. */
 int sockets_find_connection(struct sockets *sockets, const struct flow *flow, enum connection_state *ret_state);
 
+/* The same for any @flow as it arrives on @ifindex, and where no connection takes it, who else would: the very listener (or UDP
+ * socket) that the kernel would choose, so that its queue is the one to look at before the flow is released. ret_listener->count is
+ * then 1, else 0. */
+int sockets_probe_flow(struct sockets *sockets, const struct flow *flow, uint32_t ifindex, enum connection_state *ret_state,
+                       struct listener *ret_listener);
+
 struct socket_owner {
         uint64_t cgroup; /* cgroup2 id, or 0 where the kernel does not say */
         uint64_t inode;

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "hold/demand.h"
+#include "hold/notices.h"
+#include "hold/release.h"
+#include "hold/state.h"
+
+static bool ignores_port(const struct holding_ignore *ignore, const struct held_frontend *frontend)
+{
+        return ignore->port == 0 || ignore->port == frontend->frontend.port;
+}
+
+static bool has_explicit_ipv4(const struct holding *holding, const struct frontend *frontend)
+{
+        struct frontend ipv4 = *frontend;
+
+        ipv4.address = address_from_ipv4(0);
+        for (size_t i = 0; i < holding->n_frontends; i++)
+                if (frontend_equal(&holding->frontends[i].frontend, &ipv4))
+                        return true;
+        return false;
+}
+
+static void init_frontend(struct holding *holding, struct held_frontend *frontend)
+{
+        frontend->holding = holding;
+        frontend->slot = UINT32_MAX;
+        frontend->without_ipv4 = !address_is_ipv4(&frontend->frontend.address) && has_explicit_ipv4(holding, &frontend->frontend);
+        parked_queue_init(&frontend->queue, &holding->parked);
+        pacing_init(&frontend->pacing);
+
+        if (holding->n_from > 0)
+                frontend->flags |= LULL_FRONTEND_ALLOW_LIST;
+        for (size_t i = 0; i < holding->n_ignore; i++)
+                if (ignores_port(&holding->ignore[i], frontend))
+                        frontend->flags |= LULL_FRONTEND_IGNORE_LIST;
+}
+
+static int claim_frontend(struct holding *holding, struct held_frontend *frontend)
+{
+        struct frontends *frontends = holding->hold->frontends;
+        int r;
+
+        r = frontends_claim(frontends, &frontend->frontend, frontend, &frontend->slot, &frontend->adopted);
+        if (r < 0)
+                return r;
+
+        __atomic_store_n(&hold_hooks_demand(holding->hold->hooks, frontend->slot)->limit, holding->parked.max_packets,
+                         __ATOMIC_RELAXED);
+        for (size_t i = 0; r >= 0 && i < holding->n_from; i++)
+                r = frontends_add_rule(frontends, FRONTENDS_ALLOWED, frontend->slot, &holding->from[i]);
+        for (size_t i = 0; r >= 0 && i < holding->n_ignore; i++)
+                if (ignores_port(&holding->ignore[i], frontend))
+                        r = frontends_add_rule(frontends, FRONTENDS_IGNORED, frontend->slot, &holding->ignore[i].prefix);
+        return r;
+}
+
+static void disclaim_frontend(struct holding *holding, struct held_frontend *frontend)
+{
+        struct frontends *frontends = holding->hold->frontends;
+
+        if (frontend->slot == UINT32_MAX)
+                return;
+
+        /* One that an earlier daemon held and nobody started is still in the maps. */
+        frontends_withdraw(frontends, &frontend->frontend, frontend->without_ipv4, frontend->slot);
+        for (size_t i = 0; i < holding->n_from; i++)
+                frontends_remove_rule(frontends, FRONTENDS_ALLOWED, frontend->slot, &holding->from[i]);
+        for (size_t i = 0; i < holding->n_ignore; i++)
+                if (ignores_port(&holding->ignore[i], frontend))
+                        frontends_remove_rule(frontends, FRONTENDS_IGNORED, frontend->slot, &holding->ignore[i].prefix);
+        frontends_disclaim(frontends, frontend->slot);
+        frontend->slot = UINT32_MAX;
+}
+
+static void *copy_array(const void *array, size_t n, size_t size)
+{
+        void *copy = calloc(n ? n : 1, size);
+
+        if (copy && n > 0)
+                memcpy(copy, array, n * size);
+        return copy;
+}
+
+static int holding_copy(const struct holding_config *config, struct holding *holding)
+{
+        holding->name = strdup(config->name);
+        holding->frontends = calloc(config->n_frontends ? config->n_frontends : 1, sizeof(*holding->frontends));
+        holding->from = copy_array(config->from, config->n_from, sizeof(*config->from));
+        holding->ignore = copy_array(config->ignore, config->n_ignore, sizeof(*config->ignore));
+        if (!holding->name || !holding->frontends || !holding->from || !holding->ignore)
+                return -ENOMEM;
+
+        holding->n_frontends = config->n_frontends;
+        holding->n_from = config->n_from;
+        holding->n_ignore = config->n_ignore;
+        parked_policy_init(&holding->parked, config->max_held, config->hold_timeout_ns);
+        for (size_t i = 0; i < config->n_frontends; i++)
+                holding->frontends[i].frontend = config->frontends[i];
+        for (size_t i = 0; i < config->n_frontends; i++)
+                init_frontend(holding, &holding->frontends[i]);
+        return 0;
+}
+
+int holding_new(struct hold *hold, const struct holding_config *config, void *userdata, struct holding **ret_holding)
+{
+        _cleanup_(holding_freep) struct holding *holding = calloc(1, sizeof(*holding));
+        int r;
+
+        if (!holding)
+                return -ENOMEM;
+
+        r = holding_copy(config, holding);
+        if (r < 0)
+                return r;
+
+        holding->hold = hold;
+        holding->userdata = userdata;
+        TAILQ_INSERT_TAIL(&hold->holdings, holding, link);
+        for (size_t i = 0; i < holding->n_frontends; i++) {
+                r = claim_frontend(holding, &holding->frontends[i]);
+                if (r < 0)
+                        return r;
+        }
+
+        *ret_holding = TAKE_PTR(holding);
+        return 0;
+}
+
+struct holding *holding_free(struct holding *holding)
+{
+        if (!holding)
+                return NULL;
+
+        if (holding->hold) {
+                holding_stop(holding);
+                notices_drop(holding);
+                for (size_t i = 0; i < holding->n_frontends; i++)
+                        disclaim_frontend(holding, &holding->frontends[i]);
+                TAILQ_REMOVE(&holding->hold->holdings, holding, link);
+        }
+        free(holding->name);
+        free(holding->frontends);
+        free(holding->from);
+        free(holding->ignore);
+        free(holding);
+        return NULL;
+}
+
+void *holding_userdata(const struct holding *holding)
+{
+        return holding->userdata;
+}
+
+static void set_state(struct held_frontend *frontend, enum frontend_state state)
+{
+        struct hold *hold = frontend->holding->hold;
+
+        if (frontend->state == state)
+                return;
+
+        if (frontend->state == FRONTEND_RELEASING) {
+                release_abandon(frontend);
+                TAILQ_REMOVE(&hold->releasing, frontend, link);
+        }
+        frontend->state = state;
+        if (state == FRONTEND_RELEASING) {
+                frontend->released_ns = now_monotonic_ns();
+                TAILQ_INSERT_TAIL(&hold->releasing, frontend, link);
+        }
+}
+
+static int program_all(struct holding *holding)
+{
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < holding->n_frontends; i++) {
+                const struct held_frontend *frontend = &holding->frontends[i];
+
+                r = frontends_program(holding->hold->frontends, &frontend->frontend, frontend->without_ipv4, frontend->slot,
+                                      frontend->flags);
+        }
+        return r;
+}
+
+static void withdraw_all(struct holding *holding)
+{
+        for (size_t i = 0; i < holding->n_frontends; i++) {
+                const struct held_frontend *frontend = &holding->frontends[i];
+
+                frontends_withdraw(holding->hold->frontends, &frontend->frontend, frontend->without_ipv4, frontend->slot);
+        }
+}
+
+/* What an earlier daemon saw counts only for the first start; afterwards the map is this daemon's alone. */
+static void arm(struct holding *holding)
+{
+        for (size_t i = 0; i < holding->n_frontends; i++)
+                if (holding->frontends[i].adopted) {
+                        demand_adopt(holding);
+                        return;
+                }
+        demand_arm(holding);
+}
+
+int holding_start(struct holding *holding)
+{
+        struct hold *hold = holding->hold;
+        int r;
+
+        if (!hold)
+                return -ESHUTDOWN;
+
+        holding->drained_pending = false;
+        arm(holding);
+        if (!holding->started) {
+                r = program_all(holding);
+                if (r >= 0)
+                        r = hold_begin(hold);
+                if (r < 0) {
+                        withdraw_all(holding);
+                        demand_disarm(holding);
+                        return r;
+                }
+                holding->started = true;
+        }
+
+        for (size_t i = 0; i < holding->n_frontends; i++) {
+                set_state(&holding->frontends[i], FRONTEND_HOLDING);
+                demand_read(&holding->frontends[i]);
+        }
+        hold_run_soon(hold);
+        return 0;
+}
+
+void holding_halt(struct holding *holding)
+{
+        if (!holding->started)
+                return;
+
+        withdraw_all(holding);
+        for (size_t i = 0; i < holding->n_frontends; i++)
+                set_state(&holding->frontends[i], FRONTEND_IDLE);
+        demand_disarm(holding);
+        holding->started = false;
+        hold_end(holding->hold);
+}
+
+void holding_release(struct holding *holding, size_t index)
+{
+        if (!holding->hold || !holding->started || index >= holding->n_frontends)
+                return;
+
+        set_state(&holding->frontends[index], FRONTEND_RELEASING);
+        hold_run_soon(holding->hold);
+}
+
+static void hand_on_and_halt(struct holding *holding, enum daemon_counter reason)
+{
+        if (!holding->hold)
+                return;
+
+        holding->drained_pending = false;
+        if (!holding->started)
+                return;
+
+        release_all(holding, reason);
+        holding_halt(holding);
+        hold_run_soon(holding->hold);
+}
+
+void holding_refuse(struct holding *holding)
+{
+        hand_on_and_halt(holding, DAEMON_EXPIRED_REFUSED);
+}
+
+void holding_stop(struct holding *holding)
+{
+        hand_on_and_halt(holding, DAEMON_RELEASED_STOPPED);
+}
+
+void holding_rearm(struct holding *holding)
+{
+        if (holding->hold && holding->started)
+                demand_arm(holding);
+}
+
+bool holding_is_started(const struct holding *holding)
+{
+        return holding->started;
+}
+
+bool holding_has_demand(struct holding *holding)
+{
+        return holding->hold && demand_exists(holding);
+}
+
+size_t holding_parked(const struct holding *holding)
+{
+        return holding->parked.n_packets;
+}
+
+bool holding_wants_key(const void *owner, const struct lull_frontend_key *key)
+{
+        const struct held_frontend *frontend = owner;
+        struct lull_frontend_key keys[2];
+        unsigned n = frontends_keys(&frontend->frontend, frontend->without_ipv4, keys);
+
+        for (unsigned i = 0; frontend->holding->started && i < n; i++)
+                if (memcmp(&keys[i], key, sizeof(*key)) == 0)
+                        return true;
+        return false;
+}
+
+bool holding_wants_rule(const void *owner, enum frontends_list list, const struct prefix *prefix)
+{
+        const struct held_frontend *frontend = owner;
+        const struct holding *holding = frontend->holding;
+
+        for (size_t i = 0; list == FRONTENDS_ALLOWED && i < holding->n_from; i++)
+                if (memcmp(&holding->from[i], prefix, sizeof(*prefix)) == 0)
+                        return true;
+        for (size_t i = 0; list == FRONTENDS_IGNORED && i < holding->n_ignore; i++)
+                if (ignores_port(&holding->ignore[i], frontend) && memcmp(&holding->ignore[i].prefix, prefix, sizeof(*prefix)) == 0)
+                        return true;
+        return false;
+}
