@@ -34,6 +34,8 @@ enum bpf_map_type {
         BPF_MAP_TYPE_PERCPU_ARRAY = 6,
         BPF_MAP_TYPE_LRU_HASH = 9,
         BPF_MAP_TYPE_LPM_TRIE = 11,
+        BPF_MAP_TYPE_CGROUP_STORAGE = 19,
+        BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE = 21,
         BPF_MAP_TYPE_SK_STORAGE = 24,
         BPF_MAP_TYPE_RINGBUF = 27,
         BPF_MAP_TYPE_CGRP_STORAGE = 32,
@@ -257,10 +259,23 @@ struct bpf_sock_ops {
         __u32 remote_port; /* network order */
         __u32 local_port;  /* host order */
         __u32 is_fullsock;
+        __u32 bpf_sock_ops_cb_flags;
         __u32 state;
         __u64 bytes_received;
         __u64 bytes_acked;
         struct bpf_sock *sk;
+        void *skb_data;
+        void *skb_data_end;
+        __u32 skb_len; /* from the TCP header on */
+};
+
+struct bpf_tcp_sock {
+        __u32 snd_cwnd;
+        __u32 srtt_us;
+        __u32 rtt_min;
+        __u32 snd_ssthresh;
+        __u32 rcv_nxt;
+        __u32 snd_nxt;
 };
 
 struct bpf_sock_addr {
@@ -272,6 +287,25 @@ struct bpf_sock_addr {
         __u32 type;
         __u32 protocol;
         struct bpf_sock *sk;
+};
+
+/* include/net/sock.h, include/linux/bpf.h, net/ipv4/tcp_ipv4.c: what an iterator over TCP sockets is given */
+
+struct sock_common {
+        volatile unsigned char skc_state;
+};
+
+struct tcp_sock;
+
+struct seq_file;
+
+struct bpf_iter_meta {
+        struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+        struct bpf_iter_meta *meta;
+        struct sock_common *sk_common;
 };
 
 #pragma clang attribute pop

@@ -28,7 +28,9 @@ struct activity_callbacks {
 
 /* @bpffs is the directory for pins, made if missing. Returns 0, or -errno after logging which step failed. */
 int activity_new(sd_event *event, const char *bpffs, const struct activity_callbacks *callbacks, struct activity **ret_activity);
-/* Pins stay when @keep_pins: the next daemon goes on from them. */
+/* All workloads of this start are known: what an earlier daemon attached and nobody took over is detached. */
+void activity_settle(struct activity *activity);
+/* Pins stay when @keep_pins: the next daemon goes on from them. Workloads must have been freed. */
 struct activity *activity_free(struct activity *activity, bool keep_pins);
 
 /* Attaches to the cgroup2 directory @cgroup, or adopts what an earlier daemon attached there for the same policy name. Copies what
@@ -56,12 +58,13 @@ struct workload_snapshot {
         uint32_t outbound;                         /* outbound, open now */
         uint32_t open_requests;                    /* unanswered, younger than requestTimeout */
         uint64_t oldest_request_ns;                /* since when the oldest of those is open; 0: none */
+        uint64_t newest_request_ns;                /* when the last of their payload came: requestTimeout counts from here */
         struct workload_connection oldest_request; /* that one */
         uint32_t cpu_millicores;                   /* over the last minute, or over the time it is known for when that is shorter */
         uint64_t cpu_window_ns;                    /* that time */
 };
 
-/* Reads everything afresh. Returns 0, or -errno when any of it could not be read: then nothing is known, which is not idle. */
+/* Reads everything afresh. Connections are looked for in the caller's network namespace. Returns 0, or -errno when any of it could not be read: then nothing is known, which is not idle. */
 int workload_read(struct workload *workload, struct workload_snapshot *ret_snapshot);
 
 /* The remote ends of the served connections open now, at most @max of them; returns how many, or -errno. */

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Activity of one workload: programs on its cgroup, and on no other. */
+#include "activity_class.bpf.h"
+#include "activity_protocol.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+static __always_inline struct activity_config *workload_config(void)
+{
+        struct activity_config *config = bpf_get_local_storage(&activity_config, 0);
+
+        return config->cgroup ? config : NULL;
+}
+
+static __always_inline void ring_doorbell(__u64 cgroup, __u32 port, __u8 transport)
+{
+        struct activity_event event = { .cgroup = cgroup, .port = (__u16)port, .transport = transport };
+
+        bpf_ringbuf_output(&activity_events, &event, sizeof(event), 0);
+}
+
+/* A socket without storage was there before the programs were, or is a UDP socket's first datagram. */
+static __noinline struct activity_socket *socket_adopt(struct __sk_buff *skb, struct bpf_sock *sk,
+                                                       const struct activity_config *config, bool received)
+{
+        struct activity_socket *socket;
+        struct activity_tuple tuple = {};
+
+        if (!skb || !sk || !config)
+                return NULL;
+        if (packet_tuple(skb, sk->protocol, received, &tuple) < 0)
+                return NULL;
+        socket = bpf_sk_storage_get(&activity_sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+        if (!socket)
+                return NULL;
+
+        socket->cgroup = config->cgroup;
+        socket->tuple = tuple;
+        socket->protocol = ACTIVITY_PROTOCOL_UNKNOWN;
+        socket->accepted = is_policy_port(config, tuple.local_port, (__u8)tuple.transport);
+        socket_class(socket, config);
+        return socket;
+}
+
+static __always_inline struct activity_socket *socket_of(struct __sk_buff *skb, struct bpf_sock *sk,
+                                                         const struct activity_config *config, bool received)
+{
+        struct activity_socket *socket = bpf_sk_storage_get(&activity_sockets, sk, NULL, 0);
+
+        if (!socket)
+                socket = socket_adopt(skb, sk, config, received);
+        if (!socket || socket->cgroup != config->cgroup)
+                return NULL;
+        if (socket->generation != config->generation)
+                socket_class(socket, config);
+        return socket;
+}
+
+static __always_inline void count_served(__u32 length, bool received, bool activity, __u64 now)
+{
+        struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
+
+        /* Atomic though the CPU is this one: a softirq may send while a process does. */
+        __sync_fetch_and_add(received ? &totals->received_bytes : &totals->sent_bytes, length);
+        if (activity)
+                WRITE_ONCE(totals->last_ns, now);
+}
+
+static __always_inline void count_outbound(struct activity_socket *socket)
+{
+        struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
+
+        if (!socket->peer_checked) {
+                socket->peer_checked = 1;
+                if (connects_to_itself(socket->cgroup, &socket->tuple)) {
+                        socket->class = ACTIVITY_SELF;
+                        return;
+                }
+        }
+        WRITE_ONCE(totals->outbound_last_ns, bpf_ktime_get_ns());
+}
+
+/* Payload that the other end has seen already is a retransmission, a keepalive or a window probe. */
+static __always_inline bool is_repeated(struct bpf_sock *sk, const struct payload *payload, bool received)
+{
+        struct bpf_tcp_sock *tcp = bpf_tcp_sock(sk);
+
+        if (!tcp)
+                return true;
+        return (__s32)(payload->seq + payload->length - (received ? tcp->rcv_nxt : tcp->snd_nxt)) <= 0;
+}
+
+static __always_inline void tcp_packet(struct __sk_buff *skb, struct bpf_sock *sk, bool received)
+{
+        struct activity_config *config = workload_config();
+        struct activity_socket *socket;
+        struct payload payload;
+        bool activity;
+        __u64 now;
+
+        if (!config || tcp_payload(skb, &payload) < 0)
+                return;
+        /* A listener carries the handshake's packets; whatever payload came with them is seen when the connection is established. */
+        if (sk->state == BPF_TCP_LISTEN || sk->state == BPF_TCP_SYN_SENT)
+                return;
+        socket = socket_of(skb, sk, config, received);
+        if (!socket || (socket->class != ACTIVITY_SERVED && socket->class != ACTIVITY_OUTBOUND) ||
+            is_repeated(sk, &payload, received))
+                return;
+        if (socket->class == ACTIVITY_OUTBOUND) {
+                count_outbound(socket);
+                return;
+        }
+
+        now = bpf_ktime_get_ns();
+        activity = received ? payload_received(skb, socket, &payload, now) : payload_sent(skb, socket, &payload, now);
+        count_served(payload.length, received, activity, now);
+}
+
+enum { LOOPBACK_IFINDEX = 1 }; /* include/net/flow.h */
+
+/* Datagrams know their peer one by one. */
+static __always_inline void udp_packet(struct __sk_buff *skb, struct bpf_sock *sk, bool received)
+{
+        struct activity_config *config = workload_config();
+        struct activity_socket *socket = config ? socket_of(skb, sk, config, received) : NULL;
+        struct activity_tuple tuple = {};
+        __u32 payload_offset;
+
+        if (!socket || packet_tuple(skb, IPPROTO_UDP, received, &tuple) < 0 ||
+            transport_offset(skb, IPPROTO_UDP, &payload_offset) < 0)
+                return;
+        payload_offset += sizeof(struct udphdr);
+        if (socket->class == ACTIVITY_OUTBOUND) {
+                struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
+
+                if (!received && skb->ifindex == LOOPBACK_IFINDEX && is_policy_port(config, tuple.remote_port, IPPROTO_UDP)) {
+                        struct activity_connect_key key;
+                        __u8 own = 0;
+
+                        connect_key(&key, config->cgroup, &tuple);
+                        bpf_map_update_elem(&activity_connects, &key, &own, BPF_ANY);
+                }
+                if (!is_ignored(config, &tuple))
+                        WRITE_ONCE(totals->outbound_last_ns, bpf_ktime_get_ns());
+                return;
+        }
+        if (is_ignored(config, &tuple) || (skb->ifindex == LOOPBACK_IFINDEX && accepts_from_itself(config->cgroup, &tuple)))
+                return;
+        count_served(skb->len - payload_offset, received, true, bpf_ktime_get_ns());
+}
+
+static __always_inline int packet(struct __sk_buff *skb, bool received)
+{
+        struct bpf_sock *sk = skb->sk;
+
+        if (!sk)
+                return 1;
+        sk = bpf_sk_fullsock(sk);
+        if (!sk)
+                return 1;
+        if (sk->protocol == IPPROTO_TCP)
+                tcp_packet(skb, sk, received);
+        else if (sk->protocol == IPPROTO_UDP)
+                udp_packet(skb, sk, received);
+        return 1;
+}
+
+SEC("cgroup_skb/ingress")
+int activity_ingress(struct __sk_buff *skb)
+{
+        return packet(skb, true);
+}
+
+SEC("cgroup_skb/egress")
+int activity_egress(struct __sk_buff *skb)
+{
+        return packet(skb, false);
+}
+
+SEC("cgroup/post_bind4")
+int activity_bind4(struct bpf_sock *sk)
+{
+        struct activity_config *config = workload_config();
+
+        if (config && sk->protocol == IPPROTO_UDP)
+                ring_doorbell(config->cgroup, sk->src_port, IPPROTO_UDP);
+        return 1;
+}
+
+SEC("cgroup/post_bind6")
+int activity_bind6(struct bpf_sock *sk)
+{
+        return activity_bind4(sk);
+}
+
+static __always_inline void sock_ops_tuple(struct bpf_sock_ops *ops, struct activity_tuple *tuple)
+{
+        if (ops->family == AF_INET6) {
+                __u32 local[4] = { ops->local_ip6[0], ops->local_ip6[1], ops->local_ip6[2], ops->local_ip6[3] };
+                __u32 remote[4] = { ops->remote_ip6[0], ops->remote_ip6[1], ops->remote_ip6[2], ops->remote_ip6[3] };
+
+                __builtin_memcpy(tuple->local, local, sizeof(local));
+                __builtin_memcpy(tuple->remote, remote, sizeof(remote));
+        } else {
+                address_from_ipv4(tuple->local, ops->local_ip4);
+                address_from_ipv4(tuple->remote, ops->remote_ip4);
+        }
+        tuple->local_port = (__u16)ops->local_port;
+        tuple->remote_port = (__u16)bpf_ntohl(ops->remote_port);
+        tuple->transport = IPPROTO_TCP;
+}
+
+/* The data of TCP Fast Open and of TCP_DEFER_ACCEPT comes with the handshake. */
+static __always_inline bool handshake_has_payload(struct bpf_sock_ops *ops)
+{
+        struct tcphdr *header = ops->skb_data;
+
+        if ((void *)(header + 1) > ops->skb_data_end)
+                return false;
+        return ops->skb_len > (header->doff_reserved >> 4) * 4u;
+}
+
+static __always_inline void connection_established(struct bpf_sock_ops *ops, const struct activity_config *config, bool accepted)
+{
+        struct bpf_sock *sk = ops->sk;
+        struct activity_socket *socket;
+
+        if (!sk)
+                return;
+        socket = bpf_sk_storage_get(&activity_sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+        if (!socket)
+                return;
+        socket->cgroup = config->cgroup;
+        socket->accepted = accepted;
+        sock_ops_tuple(ops, &socket->tuple);
+        socket_class(socket, config);
+
+        if (accepted && socket->class == ACTIVITY_SERVED) {
+                struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
+
+                __sync_fetch_and_add(&totals->connections, 1);
+                if (handshake_has_payload(ops)) {
+                        open_request(socket, false, bpf_ktime_get_ns());
+                        WRITE_ONCE(totals->last_ns, bpf_ktime_get_ns());
+                }
+        }
+}
+
+static __always_inline void connection_begins(struct bpf_sock_ops *ops, const struct activity_config *config)
+{
+        struct activity_connect_key key = { .cgroup = config->cgroup };
+        __u8 own = 0;
+
+        sock_ops_tuple(ops, &key.tuple);
+        bpf_map_update_elem(&activity_connects, &key, &own, BPF_ANY);
+        bpf_sock_ops_cb_flags_set(ops, (int)(ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG));
+}
+
+/* The next user of the same local port may be somebody else. */
+static __always_inline void connection_ends(struct bpf_sock_ops *ops, const struct activity_config *config)
+{
+        struct activity_connect_key key = { .cgroup = config->cgroup };
+
+        sock_ops_tuple(ops, &key.tuple);
+        bpf_map_delete_elem(&activity_connects, &key);
+}
+
+SEC("sockops")
+int activity_sock_ops(struct bpf_sock_ops *ops)
+{
+        struct activity_config *config = workload_config();
+
+        if (!config)
+                return 1;
+        switch (ops->op) {
+        case BPF_SOCK_OPS_TCP_CONNECT_CB:
+                connection_begins(ops, config);
+                break;
+        case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+                connection_established(ops, config, false);
+                break;
+        case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+                connection_established(ops, config, true);
+                break;
+        case BPF_SOCK_OPS_STATE_CB:
+                if (ops->args[1] == BPF_TCP_CLOSE)
+                        connection_ends(ops, config);
+                break;
+        case BPF_SOCK_OPS_TCP_LISTEN_CB:
+                ring_doorbell(config->cgroup, ops->local_port, IPPROTO_TCP);
+                break;
+        }
+        return 1;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Which protocol a connection speaks, and what payload means in it. */
+#ifndef ACTIVITY_PROTOCOL_BPF_H
+#define ACTIVITY_PROTOCOL_BPF_H
+
+#include "activity_alpn.bpf.h"
+#include "activity_stream.bpf.h"
+
+enum {
+        HEAD_BYTES = 12,
+        WEBSOCKET_FIN = 0x80,
+        WEBSOCKET_CONTROL = 8, /* opcodes from here on: close, ping, pong (RFC 6455) */
+        WEBSOCKET_MASK_BYTES = 4,
+        UNKNOWN_SMALL_BYTES = 128,
+};
+
+/* The first bytes of a payload, zeros past its end. */
+static __always_inline void payload_head(struct __sk_buff *skb, const struct payload *payload, __u8 head[HEAD_BYTES])
+{
+        __u32 bytes = payload->length < HEAD_BYTES ? payload->length : HEAD_BYTES;
+
+        asm volatile("" : "+r"(bytes)); /* keeps the compiler from knowing better than the verifier */
+        __builtin_memset(head, 0, HEAD_BYTES);
+        if (bytes > 0 && bytes <= HEAD_BYTES)
+                bpf_skb_load_bytes(skb, payload->offset, head, bytes);
+}
+
+static __always_inline bool is_client_hello(const __u8 *head)
+{
+        return head[0] == TLS_HANDSHAKE && tls_is_record_header(head) && head[TLS_HEADER] == TLS_CLIENT_HELLO;
+}
+
+static __always_inline bool is_h2_preface(const __u8 *head)
+{
+        return head[0] == 'P' && head[1] == 'R' && head[2] == 'I' && head[3] == ' ' && head[4] == '*' && head[5] == ' ' &&
+               head[6] == 'H' && head[7] == 'T' && head[8] == 'T' && head[9] == 'P' && head[10] == '/' && head[11] == '2';
+}
+
+static __always_inline bool is_http1_status(const __u8 *head)
+{
+        return head[0] == 'H' && head[1] == 'T' && head[2] == 'T' && head[3] == 'P' && head[4] == '/' && head[5] == '1' &&
+               head[6] == '.' && head[8] == ' ';
+}
+
+/* A packet that is just one unfragmented control frame. */
+static __always_inline bool is_websocket_control(const __u8 *head, __u32 length, bool received)
+{
+        __u32 header = received ? 2 + WEBSOCKET_MASK_BYTES : 2;
+
+        return (head[0] & 0xf0) == WEBSOCKET_FIN && (head[0] & 0x0f) > WEBSOCKET_CONTROL && length >= header &&
+               length - header == (head[1] & 0x7fu);
+}
+
+/* TLS may begin late: after PostgreSQL's SSLRequest, or STARTTLS. */
+static __always_inline void detect_received(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
+                                            const __u8 *head)
+{
+        if (is_client_hello(head)) {
+                socket->received_flags |= hello_offers_h2(skb, payload);
+                socket->protocol = ACTIVITY_PROTOCOL_TLS;
+        } else if (is_h2_preface(head)) {
+                socket->received = (struct activity_stream){
+                        .next = payload->seq, .skip = H2_PREFACE, .protocol = ACTIVITY_PROTOCOL_HTTP2, .synced = 1
+                };
+                socket->protocol = ACTIVITY_PROTOCOL_HTTP2;
+        } else if (socket->protocol == ACTIVITY_PROTOCOL_NEW) {
+                socket->protocol = ACTIVITY_PROTOCOL_PLAIN;
+        }
+}
+
+/* The client's first payload can escape the hooks, when it came with the handshake; the server's tells as well. */
+static __always_inline void detect_sent(struct activity_socket *socket, const __u8 *head)
+{
+        if (socket->requests == 0) /* the server speaks first */
+                return;
+        if (head[0] == TLS_HANDSHAKE && tls_is_record_header(head)) {
+                socket->received_flags |= ACTIVITY_TLS_H2_DOUBT;
+                socket->protocol = ACTIVITY_PROTOCOL_TLS;
+        } else if (h2_is_frame_header(head) && head[3] == H2_SETTINGS) {
+                socket->protocol = ACTIVITY_PROTOCOL_HTTP2;
+        } else {
+                socket->protocol = ACTIVITY_PROTOCOL_PLAIN;
+        }
+}
+
+static __always_inline bool has_records(const struct activity_socket *socket)
+{
+        return socket->protocol == ACTIVITY_PROTOCOL_TLS || socket->protocol == ACTIVITY_PROTOCOL_HTTP2;
+}
+
+static __always_inline struct walk walk_of(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
+                                           bool received, __u64 now)
+{
+        return (struct walk){
+                .skb = skb, .socket = socket, .now = now, .offset = payload->offset, .rest = payload->length, .received = received
+        };
+}
+
+/* Both return whether the payload is activity. */
+static __always_inline bool payload_received(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
+                                             __u64 now)
+{
+        __u8 head[HEAD_BYTES];
+
+        if (!has_records(socket) || (socket->protocol == ACTIVITY_PROTOCOL_HTTP2 && !socket->received.synced)) {
+                payload_head(skb, payload, head);
+                detect_received(skb, socket, payload, head);
+        }
+        if (has_records(socket)) {
+                struct walk walk = walk_of(skb, socket, payload, true, now);
+
+                if (walk_packet(&walk, payload))
+                        return walk.activity;
+        } else if ((READ_ONCE(socket->sent_flags) & ACTIVITY_UPGRADED) && is_websocket_control(head, payload->length, true)) {
+                return false;
+        }
+        open_request(socket, false, now);
+        return true;
+}
+
+static __always_inline bool plain_sent(struct activity_socket *socket, const struct payload *payload, const __u8 *head)
+{
+        if (is_http1_status(head) && head[9] == '1') {
+                if (head[10] != '0' || head[11] != '1')
+                        return true; /* informational: the answer is yet to come */
+                WRITE_ONCE(socket->sent_flags, socket->sent_flags | ACTIVITY_UPGRADED);
+        } else if ((socket->sent_flags & ACTIVITY_UPGRADED) && is_websocket_control(head, payload->length, false)) {
+                return false;
+        }
+        answer_requests(socket);
+        return true;
+}
+
+static __always_inline void unknown_sent(struct activity_socket *socket, const struct payload *payload)
+{
+        __u32 requests = READ_ONCE(socket->requests);
+
+        if (socket->small_since != requests) {
+                socket->small_since = requests;
+                socket->small_bytes = 0;
+        }
+        socket->small_bytes += payload->length;
+        if (socket->small_bytes > UNKNOWN_SMALL_BYTES)
+                answer_requests(socket);
+}
+
+static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
+                                         __u64 now)
+{
+        __u8 head[HEAD_BYTES];
+
+        if (!has_records(socket)) {
+                payload_head(skb, payload, head);
+                if (socket->protocol == ACTIVITY_PROTOCOL_NEW)
+                        detect_sent(socket, head);
+        }
+        if (has_records(socket)) {
+                struct walk walk = walk_of(skb, socket, payload, false, now);
+
+                return !walk_packet(&walk, payload) || walk.activity;
+        }
+        if (socket->protocol == ACTIVITY_PROTOCOL_UNKNOWN) {
+                unknown_sent(socket, payload);
+                return true;
+        }
+        return plain_sent(socket, payload, head);
+}
+
+#endif

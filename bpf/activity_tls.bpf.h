@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Requests and answers as far as TLS record headers tell them (RFC 8446, RFC 5246). docs/activity.md has the reasoning. */
+#ifndef ACTIVITY_TLS_BPF_H
+#define ACTIVITY_TLS_BPF_H
+
+#include "activity_request.bpf.h"
+
+enum {
+        TLS_HEADER = 5,
+        TLS_HANDSHAKE = 22,
+        TLS_APPLICATION_DATA = 23,
+        TLS_CLIENT_HELLO = 1,
+        TLS_RECORD_MAX = 16384 + 2048,
+
+        TLS_13_OVERHEAD = 17,        /* content type and AEAD tag */
+        TLS_12_GCM_OVERHEAD = 24,    /* nonce and tag */
+        TLS_12_CHACHA_OVERHEAD = 16, /* tag */
+
+        /* A Finished message in TLS 1.3: 4 bytes of header and a SHA-256 or SHA-384. */
+        TLS_13_FINISHED_SHORT = 4 + 32 + TLS_13_OVERHEAD,
+        TLS_13_FINISHED_LONG = 4 + 48 + TLS_13_OVERHEAD,
+
+        TLS_TICKET_MIN = 60,
+        TLS_TICKET_MAX = 1500,
+        TLS_TICKETS_MAX = 4,
+        TLS_H2_SETTINGS_MAX = 128,
+};
+
+#define TLS_TICKETS_WITHIN_NS 10000000000ull
+
+static __always_inline bool tls_is_record_header(const __u8 *header)
+{
+        return header[0] >= 20 && header[0] <= 24 && header[1] == 3 && header[2] <= 4 &&
+               ((__u32)header[3] << 8 | header[4]) <= TLS_RECORD_MAX;
+}
+
+/* HTTP/2 frames that ask for nothing and answer nothing have fixed sizes. A server likes to send several in one record. */
+enum { H2_SETTINGS_ACK_SIZE = 9, H2_WINDOW_UPDATE_SIZE = 13, H2_PING_SIZE = 17 };
+
+static __always_inline bool h2_is_control_size(__u32 size, bool several)
+{
+        if (size == H2_SETTINGS_ACK_SIZE || size == H2_WINDOW_UPDATE_SIZE || size == H2_PING_SIZE)
+                return true;
+        return several && (size == 18 || size == 22 || size == 26 || size == 30 || size == 34 || size == 39);
+}
+
+static __always_inline __u32 tls_plain_size(struct activity_socket *socket, __u32 length)
+{
+        return length - (READ_ONCE(socket->sent_flags) & ACTIVITY_TLS_13 ? TLS_13_OVERHEAD : TLS_12_GCM_OVERHEAD);
+}
+
+/* A PING of the client's is answered at once, so it is taken for a request until its acknowledgement goes out; a request that happens
+ * to have its size then stays open. What follows a PING of the server's is the acknowledgement. */
+static __always_inline void h2_ping_received(struct activity_socket *socket, __u64 now)
+{
+        if (READ_ONCE(socket->pings) != socket->pongs) {
+                socket->pongs++;
+                return;
+        }
+        if (has_open_data_request(socket))
+                return;
+        WRITE_ONCE(socket->ping_request, socket->requests + 1);
+        open_request(socket, false, now);
+}
+
+static __always_inline void h2_ping_sent(struct activity_socket *socket)
+{
+        __u32 requests = READ_ONCE(socket->requests);
+
+        if (has_open_data_request(socket) && READ_ONCE(socket->ping_request) == requests)
+                answer_requests(socket);
+        else if (!has_open_data_request(socket))
+                WRITE_ONCE(socket->pings, socket->pings + 1);
+}
+
+/* Both return whether the record is activity. */
+static __always_inline bool tls_received(struct activity_socket *socket, __u8 type, __u32 length, __u64 now)
+{
+        if (type == TLS_HANDSHAKE) {
+                if (!has_open_data_request(socket))
+                        open_request(socket, true, now);
+                return true;
+        }
+        if (type != TLS_APPLICATION_DATA)
+                return false;
+
+        if (!(socket->received_flags & ACTIVITY_TLS_CLIENT_DATA)) {
+                socket->client_data_ns = now;
+                WRITE_ONCE(socket->received_flags, socket->received_flags | ACTIVITY_TLS_CLIENT_DATA);
+        }
+        if ((READ_ONCE(socket->sent_flags) & ACTIVITY_TLS_13) && !(socket->received_flags & ACTIVITY_TLS_CLIENT_FINISHED) &&
+            (length == TLS_13_FINISHED_SHORT || length == TLS_13_FINISHED_LONG)) {
+                socket->received_flags |= ACTIVITY_TLS_CLIENT_FINISHED;
+                return true;
+        }
+        if ((socket->received_flags & ACTIVITY_TLS_H2_OFFERED) && h2_is_control_size(tls_plain_size(socket, length), false)) {
+                if (tls_plain_size(socket, length) == H2_PING_SIZE)
+                        h2_ping_received(socket, now);
+                return false;
+        }
+
+        open_request(socket, false, now);
+        return true;
+}
+
+/* In TLS 1.3 a server sends session tickets after the client's Finished, before the application has seen the request: one or several
+ * of the same size. */
+static __always_inline bool tls_is_ticket(struct activity_socket *socket, __u32 length, __u64 now)
+{
+        if (!(socket->sent_flags & ACTIVITY_TLS_13) || (socket->sent_flags & ACTIVITY_TLS_TICKETS_OVER))
+                return false;
+
+        if (socket->tickets == 0 && length >= TLS_TICKET_MIN && length <= TLS_TICKET_MAX &&
+            now - socket->client_data_ns < TLS_TICKETS_WITHIN_NS) {
+                socket->ticket_bytes = (__u16)length;
+                socket->tickets = 1;
+                return true;
+        }
+        if (socket->tickets > 0 && socket->tickets < TLS_TICKETS_MAX && length == socket->ticket_bytes) {
+                socket->tickets++;
+                return true;
+        }
+        socket->sent_flags |= ACTIVITY_TLS_TICKETS_OVER;
+        return false;
+}
+
+/* Whether an HTTP/2 server's record is none of an answer. The first thing it sends is its SETTINGS (RFC 9113 section 3.4). */
+static __always_inline bool tls_is_h2_control_sent(struct activity_socket *socket, __u32 length)
+{
+        __u32 size = tls_plain_size(socket, length);
+        bool chacha = !(socket->sent_flags & ACTIVITY_TLS_13) && h2_is_control_size(length - TLS_12_CHACHA_OVERHEAD, true);
+
+        if (h2_is_control_size(size, true) || chacha) {
+                if (size == H2_PING_SIZE)
+                        h2_ping_sent(socket);
+                return true;
+        }
+        if (socket->sent_flags & ACTIVITY_TLS_H2_SETTINGS)
+                return false;
+        socket->sent_flags |= ACTIVITY_TLS_H2_SETTINGS;
+        return size <= TLS_H2_SETTINGS_MAX;
+}
+
+static __always_inline bool tls_sent(struct activity_socket *socket, __u8 type, __u32 length, __u64 now)
+{
+        __u32 received_flags = READ_ONCE(socket->received_flags);
+
+        if (type != TLS_HANDSHAKE && type != TLS_APPLICATION_DATA)
+                return false;
+
+        if (type == TLS_HANDSHAKE || !(received_flags & ACTIVITY_TLS_CLIENT_DATA)) {
+                /* In TLS 1.2 no server sends application data first. */
+                if (type == TLS_APPLICATION_DATA)
+                        WRITE_ONCE(socket->sent_flags, socket->sent_flags | ACTIVITY_TLS_13);
+                if (!has_open_data_request(socket))
+                        answer_requests(socket);
+                return true;
+        }
+
+        if (tls_is_ticket(socket, length, now))
+                return false;
+        if ((received_flags & (ACTIVITY_TLS_H2_OFFERED | ACTIVITY_TLS_H2_DOUBT)) && tls_is_h2_control_sent(socket, length))
+                return false;
+        answer_requests(socket);
+        return true;
+}
+
+#endif

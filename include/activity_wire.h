@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the programs on a workload's cgroup and the daemon say to each other: map values, iterator and ring buffer records.
+ *
+ * Fixed-width fields, explicit padding, sizes asserted. The sizes are the layout's version: pinned maps of another shape are replaced.
+ * Addresses are 16 bytes in network order, IPv4 as ::ffff:a.b.c.d; ports are in host order; times are bpf_ktime_get_ns(), which is
+ * CLOCK_MONOTONIC. A workload is named by its cgroup2 id, which the kernel never uses twice.
+ */
+#ifndef ACTIVITY_WIRE_H
+#define ACTIVITY_WIRE_H
+
+#ifndef __bpf__
+#include <assert.h>
+#include <linux/types.h>
+#elif !defined(static_assert)
+#define static_assert _Static_assert
+#endif
+
+enum {
+        ACTIVITY_PORTS_MAX = 65536,      /* ports of all workloads */
+        ACTIVITY_RULES_MAX = 65536,      /* ignore rules of all workloads */
+        ACTIVITY_CONNECTS_MAX = 16384,   /* own outgoing connections known at once; a forgotten one's other end counts as served */
+        ACTIVITY_RING_BYTES = 64 * 1024, /* doorbells; a lost one costs a hint */
+        ACTIVITY_RECORDS_MAX = 64, /* TLS records or HTTP/2 frames looked at in one packet; past that the stream is in doubt */
+};
+
+/* Map "activity_config", one a cgroup: written by the daemon. */
+struct activity_config {
+        __u64 cgroup;     /* 0: not written yet, nothing counts */
+        __u32 generation; /* of ports and rules; a new one has each socket classed again at its next packet */
+        __u32 has_rules;  /* whether there are ignore rules */
+};
+static_assert(sizeof(struct activity_config) == 16, "wire");
+
+/* Map "activity_totals", one a cgroup and CPU; never decreases. */
+struct activity_totals {
+        __u64 last_ns;          /* payload of a served connection or datagram */
+        __u64 outbound_last_ns; /* payload of an outbound one */
+        __u64 received_bytes;   /* served payload */
+        __u64 sent_bytes;
+        __u64 connections; /* served, accepted */
+};
+static_assert(sizeof(struct activity_totals) == 40, "wire");
+
+/* Map "activity_ports": the policy's ports. */
+struct activity_port_key {
+        __u64 cgroup;
+        __u32 generation;
+        __u16 port;
+        __u8 transport; /* IPPROTO_TCP, IPPROTO_UDP */
+        __u8 padding;
+};
+static_assert(sizeof(struct activity_port_key) == 16, "wire");
+
+/* Map "activity_rules": longest prefix match. The prefix length counts the bits before the address too; port 0 is every port. */
+struct activity_rule_key {
+        __u32 prefix_length;
+        __u32 generation;
+        __u64 cgroup;
+        __u32 port;
+        __u8 address[16];
+        __u32 padding;
+};
+enum { ACTIVITY_RULE_PREFIX = 128 };
+static_assert(sizeof(struct activity_rule_key) == 40, "wire");
+
+struct activity_tuple {
+        __u8 local[16];
+        __u8 remote[16];
+        __u16 local_port;
+        __u16 remote_port;
+        __u32 transport;
+};
+static_assert(sizeof(struct activity_tuple) == 40, "wire");
+
+enum activity_class {
+        ACTIVITY_OTHER,    /* accepted on a port that is not the policy's */
+        ACTIVITY_SERVED,   /* accepted on one of the policy's ports, or a UDP socket bound to one */
+        ACTIVITY_SELF,     /* both ends are in the workload's cgroup */
+        ACTIVITY_OUTBOUND, /* made by the workload */
+        ACTIVITY_IGNORED,  /* the policy ignores the peer */
+};
+
+enum activity_protocol {
+        ACTIVITY_PROTOCOL_NEW, /* no payload seen yet */
+        ACTIVITY_PROTOCOL_PLAIN,
+        ACTIVITY_PROTOCOL_TLS,
+        ACTIVITY_PROTOCOL_HTTP2,
+        ACTIVITY_PROTOCOL_UNKNOWN, /* the connection's begin was not seen */
+        ACTIVITY_PROTOCOL_MAX,
+};
+
+/* One direction of a connection, cut into records (TLS) or frames (HTTP/2). */
+struct activity_stream {
+        __u32 next;      /* sequence number expected */
+        __u32 skip;      /* bytes of the current record still to come */
+        __u8 protocol;   /* that it is cut for */
+        __u8 synced;     /* 0: record boundaries are not known */
+        __u8 counts;     /* whether the current record is activity */
+        __u8 have;       /* bytes of the next header known */
+        __u8 header[20]; /* of the next record; longer than any, so that the verifier sees that no load can leave it */
+};
+static_assert(sizeof(struct activity_stream) == 32, "wire");
+
+enum activity_received_flags {                                        /* written by the receiving side only */
+                               ACTIVITY_TLS_CLIENT_DATA = 1 << 0,     /* the client has sent an application data record */
+                               ACTIVITY_TLS_CLIENT_FINISHED = 1 << 1, /* TLS 1.3: one of a Finished message's size was among them */
+                               ACTIVITY_TLS_H2_OFFERED = 1 << 2,      /* the client offered HTTP/2 */
+                               ACTIVITY_TLS_H2_DOUBT = 1 << 3,        /* its offer could not be read */
+                               ACTIVITY_H2_CROWDED = 1 << 4,          /* two open streams share a bit: busy until requestTimeout */
+};
+
+enum activity_sent_flags { /* written by the sending side only */
+                           ACTIVITY_TLS_13 = 1 << 0,
+                           ACTIVITY_TLS_TICKETS_OVER = 1 << 1, /* no more session tickets are expected */
+                           ACTIVITY_TLS_H2_SETTINGS = 1 << 2,  /* what an HTTP/2 server says first was sent */
+                           ACTIVITY_UPGRADED = 1 << 3,         /* HTTP/1.1 101 was sent: WebSocket frames may follow */
+};
+
+/* Map "activity_sockets", storage of each socket. Fields are written by the receiving or by the sending side, never by both: the two
+ * run at once. A request is open while requests != answered or a stream's bit is set. */
+struct activity_socket {
+        __u64 cgroup;
+        struct activity_tuple tuple; /* of UDP only the local port */
+        __u32 generation;
+        __u8 class;
+        __u8 accepted;
+        __u8 protocol;
+        __u8 peer_checked; /* outbound: whether the other end was looked for in this cgroup */
+
+        struct activity_stream received; /* receiving side */
+        __u64 request_since_ns;          /* when the first unanswered request came */
+        __u64 request_last_ns;           /* when the last one came */
+        __u64 client_data_ns;            /* when the client's first application data record came */
+        __u64 streams[2];                /* HTTP/2: open streams by (id / 2) modulo 128; cleared by both sides, atomically */
+        __u32 requests;                  /* counts payload that asks for an answer */
+        __u32 data_requests;             /* its value when the last such payload came that was not a TLS handshake's */
+        __u32 last_stream;
+        __u32 received_flags;
+        __u32 ping_request; /* HTTP/2 over TLS: the request that is open for what looks like a PING, if data_requests is the same */
+        __u32 pongs;        /* what looked like acknowledgements of the server's PINGs */
+
+        struct activity_stream sent; /* sending side */
+        __u32 answered;              /* value of requests that was answered last */
+        __u32 sent_flags;
+        __u32 small_bytes;  /* sent since, too little to be an answer */
+        __u32 small_since;  /* value of requests that small_bytes belongs to */
+        __u16 ticket_bytes; /* size of the first session ticket */
+        __u16 tickets;
+        __u32 pings; /* HTTP/2 over TLS: what looked like the server's PINGs */
+};
+static_assert(sizeof(struct activity_socket) == 208, "wire");
+
+/* What the iterator writes, one a live TCP connection of the wanted workload. */
+struct activity_record {
+        struct activity_tuple tuple;
+        __u64 request_since_ns; /* 0: no unanswered request */
+        __u64 request_last_ns;
+        __u8 class;
+        __u8 protocol;
+        __u8 padding[6];
+};
+static_assert(sizeof(struct activity_record) == 64, "wire");
+
+/* Ring buffer "activity_events": somebody listens now. */
+struct activity_event {
+        __u64 cgroup;
+        __u16 port;
+        __u8 transport;
+        __u8 padding[5];
+};
+static_assert(sizeof(struct activity_event) == 16, "wire");
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <bpf/bpf.h>
+#include <dirent.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "activity/workload.h"
+#include "base/log.h"
+#include "base/macros.h"
+#include "bpf/describe.h"
+#include "bpf/pins.h"
+
+/* The ring buffer is not pinned: doorbells rung while no daemon listens are of no use to the next one. */
+static const char *const pinned_maps[] = { "activity_config", "activity_totals",   "activity_ports",
+                                           "activity_rules",  "activity_connects", "activity_sockets" };
+
+static struct bpf_map *map_by_name(const struct activity *activity, const char *name)
+{
+        return bpf_object__find_map_by_name(activity->programs->obj, name);
+}
+
+static bool same_shape(int fd, const struct bpf_map *map)
+{
+        struct bpf_map_info info = {};
+        __u32 length = sizeof(info);
+
+        return bpf_obj_get_info_by_fd(fd, &info, &length) == 0 && info.type == bpf_map__type(map) &&
+               info.key_size == bpf_map__key_size(map) && info.value_size == bpf_map__value_size(map) &&
+               info.max_entries == bpf_map__max_entries(map);
+}
+
+/* All of an earlier daemon's maps or none: half of them would be half a truth. */
+static int adopt_maps(struct activity *activity)
+{
+        int fds[ELEMENTSOF(pinned_maps)], r = 0;
+        bool all = true;
+
+        for (size_t i = 0; i < ELEMENTSOF(pinned_maps); i++) {
+                fds[i] = pin_open(activity->directory, pinned_maps[i]);
+                all = all && fds[i] >= 0 && same_shape(fds[i], map_by_name(activity, pinned_maps[i]));
+        }
+        for (size_t i = 0; i < ELEMENTSOF(pinned_maps); i++) {
+                if (all && r >= 0)
+                        r = bpf_map__reuse_fd(map_by_name(activity, pinned_maps[i]), fds[i]);
+                close_fd(fds[i]);
+        }
+        activity->adopted = all;
+        return r;
+}
+
+static int load_programs(struct activity *activity)
+{
+        int r;
+
+        activity->programs = activity_bpf__open();
+        if (!activity->programs)
+                return -errno;
+        r = adopt_maps(activity);
+        if (r < 0)
+                return r;
+        return activity_bpf__load(activity->programs);
+}
+
+static int load_iterator(struct activity *activity)
+{
+        struct bpf_map *map;
+        int r;
+
+        activity->iterator = sockets_iter_bpf__open();
+        if (!activity->iterator)
+                return -errno;
+        bpf_object__for_each_map(map, activity->iterator->obj)
+        {
+                struct bpf_map *shared = map_by_name(activity, bpf_map__name(map));
+
+                if (!shared) /* its own variables */
+                        continue;
+                r = bpf_map__reuse_fd(map, bpf_map__fd(shared));
+                if (r < 0)
+                        return r;
+        }
+        r = sockets_iter_bpf__load(activity->iterator);
+        if (r < 0)
+                return r;
+
+        activity->iterator_link = bpf_program__attach_iter(activity->iterator->progs.sockets_iter, NULL);
+        return activity->iterator_link ? 0 : -errno;
+}
+
+static int pin_maps(struct activity *activity)
+{
+        int r;
+
+        if (activity->adopted)
+                return 0;
+        for (size_t i = 0; i < ELEMENTSOF(pinned_maps); i++) {
+                r = pin_replace(activity->directory, pinned_maps[i], bpf_map__fd(map_by_name(activity, pinned_maps[i])));
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int on_event(void *userdata, void *data, size_t size)
+{
+        struct activity *activity = userdata;
+        const struct activity_event *event = data;
+        struct workload *workload;
+
+        if (size < sizeof(*event) || !activity->callbacks.bound)
+                return 0;
+        LIST_FOREACH(workload, &activity->workloads, others)
+        if (workload->config.cgroup == event->cgroup) {
+                activity->callbacks.bound(workload, event->port, event->transport, workload->userdata);
+                break;
+        }
+        return 0;
+}
+
+static int on_ring(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct activity *activity = userdata;
+
+        ring_buffer__consume(activity->ring);
+        return 0;
+}
+
+static int listen_to_ring(struct activity *activity)
+{
+        activity->ring = ring_buffer__new(bpf_map__fd(activity->programs->maps.activity_events), on_event, activity, NULL);
+        if (!activity->ring)
+                return -errno;
+        return sd_event_add_io(activity->event, &activity->ring_source, ring_buffer__epoll_fd(activity->ring), EPOLLIN, on_ring,
+                               activity);
+}
+
+static int activity_start(struct activity *activity)
+{
+        static const struct step {
+                const char *what;
+                int (*take)(struct activity *activity);
+        } steps[] = {
+                { "load the programs for cgroups", load_programs },
+                { "load the iterator over sockets", load_iterator },
+                { "pin the maps", pin_maps },
+                { "listen to the ring buffer", listen_to_ring },
+        };
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(steps); i++) {
+                r = steps[i].take(activity);
+                if (r < 0) {
+                        log_error("activity: cannot %s: %s", steps[i].what, strerror(-r));
+                        return r;
+                }
+        }
+        return 0;
+}
+
+int activity_new(sd_event *event, const char *bpffs, const struct activity_callbacks *callbacks, struct activity **ret_activity)
+{
+        struct activity *activity = calloc(1, sizeof(*activity));
+        int r;
+
+        if (!activity)
+                return -ENOMEM;
+        LIST_INIT(&activity->workloads);
+        activity->event = sd_event_ref(event);
+        activity->callbacks = *callbacks;
+        activity->n_cpus = libbpf_num_possible_cpus();
+        libbpf_log_to_debug();
+
+        if (asprintf(&activity->directory, "%s/activity", bpffs) < 0) {
+                activity->directory = NULL;
+                r = -ENOMEM;
+        } else {
+                r = pins_prepare(activity->directory);
+        }
+        if (r < 0)
+                log_error("activity: cannot use %s/activity for pins: %s", bpffs, strerror(-r));
+        else
+                r = activity_start(activity);
+        if (r < 0) {
+                activity_free(activity, true);
+                return r;
+        }
+        *ret_activity = activity;
+        return 0;
+}
+
+static bool is_known(const struct activity *activity, const char *name)
+{
+        struct workload *workload;
+
+        LIST_FOREACH(workload, &activity->workloads, others)
+        if (strcmp(workload->name, name) == 0)
+                return true;
+        return false;
+}
+
+static void closedirp(DIR **directory)
+{
+        if (*directory)
+                closedir(*directory);
+}
+
+void activity_settle(struct activity *activity)
+{
+        _cleanup_(closedirp) DIR *directory = opendir(activity->directory);
+        struct dirent *entry;
+
+        if (!directory)
+                return;
+        while ((entry = readdir(directory))) {
+                _cleanup_(freep) char *path = NULL;
+
+                if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || is_known(activity, entry->d_name))
+                        continue;
+                if (asprintf(&path, "%s/%s", activity->directory, entry->d_name) < 0) {
+                        path = NULL;
+                        return;
+                }
+                pins_remove_all(path);
+        }
+}
+
+static void remove_pins(struct activity *activity)
+{
+        activity_settle(activity);
+        for (size_t i = 0; i < ELEMENTSOF(pinned_maps); i++)
+                pin_remove(activity->directory, pinned_maps[i]);
+        rmdir(activity->directory);
+}
+
+struct activity *activity_free(struct activity *activity, bool keep_pins)
+{
+        if (!activity)
+                return NULL;
+
+        if (!keep_pins)
+                remove_pins(activity);
+        sd_event_source_disable_unref(activity->ring_source);
+        ring_buffer__free(activity->ring);
+        bpf_link__destroy(activity->iterator_link);
+        sockets_iter_bpf__destroy(activity->iterator);
+        activity_bpf__destroy(activity->programs);
+        sd_event_unref(activity->event);
+        free(activity->directory);
+        free(activity);
+        return NULL;
+}
+
+json_t *activity_programs(const struct activity *activity)
+{
+        json_t *programs = json_array();
+        bool attached = !LIST_EMPTY(&activity->workloads);
+
+        for (size_t i = 0; i < ACTIVITY_PROGRAMS; i++)
+                json_array_append_new(programs, program_describe(bpf_program__fd(attach_program(activity, i)), attach_type_name(i),
+                                                                 attach_name(i), attached));
+        json_array_append_new(
+                programs, program_describe(bpf_program__fd(activity->iterator->progs.sockets_iter), "tracing", "iter/tcp", true));
+        return programs;
+}

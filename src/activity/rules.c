@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <bpf/bpf.h>
+#include <string.h>
+
+#include "activity/workload.h"
+#include "base/macros.h"
+
+/* Ports and rules carry a generation. A new policy's are written under the next one, then the configuration names it: a packet meets
+ * either policy, never half of each. */
+struct keys {
+        struct activity_port_key *ports;
+        struct activity_rule_key *rules;
+};
+
+static void keys_free(struct keys *keys)
+{
+        free(keys->ports);
+        free(keys->rules);
+}
+
+static int ports_fd(const struct workload *workload)
+{
+        return bpf_map__fd(workload->activity->programs->maps.activity_ports);
+}
+
+static int rules_fd(const struct workload *workload)
+{
+        return bpf_map__fd(workload->activity->programs->maps.activity_rules);
+}
+
+static struct activity_port_key port_key(const struct activity_config *config, const struct frontend *frontend)
+{
+        return (struct activity_port_key){
+                .cgroup = config->cgroup, .generation = config->generation, .port = frontend->port, .transport = frontend->protocol
+        };
+}
+
+static struct activity_rule_key rule_key(const struct activity_config *config, const struct ignore_rule *rule)
+{
+        struct activity_rule_key key = { .prefix_length = ACTIVITY_RULE_PREFIX + rule->prefix.length,
+                                         .generation = config->generation,
+                                         .cgroup = config->cgroup,
+                                         .port = rule->port };
+
+        if (rule->prefix.length)
+                memcpy(key.address, rule->prefix.address.bytes, sizeof(key.address));
+        return key;
+}
+
+static int write_keys(struct workload *workload, const struct keys *keys, size_t n_ports, size_t n_rules)
+{
+        uint8_t one = 1;
+
+        for (size_t i = 0; i < n_ports; i++)
+                if (bpf_map_update_elem(ports_fd(workload), &keys->ports[i], &one, BPF_ANY) < 0)
+                        return -errno;
+        for (size_t i = 0; i < n_rules; i++)
+                if (bpf_map_update_elem(rules_fd(workload), &keys->rules[i], &one, BPF_ANY) < 0)
+                        return -errno;
+        return 0;
+}
+
+static void delete_keys(struct workload *workload, const struct keys *keys, size_t n_ports, size_t n_rules)
+{
+        for (size_t i = 0; i < n_ports; i++)
+                bpf_map_delete_elem(ports_fd(workload), &keys->ports[i]);
+        for (size_t i = 0; i < n_rules; i++)
+                bpf_map_delete_elem(rules_fd(workload), &keys->rules[i]);
+}
+
+void workload_forget_rules(struct workload *workload)
+{
+        struct keys keys = { workload->ports, workload->rules };
+
+        delete_keys(workload, &keys, workload->n_ports, workload->n_rules);
+        keys_free(&keys);
+        workload->ports = NULL;
+        workload->rules = NULL;
+        workload->n_ports = workload->n_rules = 0;
+}
+
+int workload_apply(struct workload *workload, const struct policy *policy)
+{
+        _cleanup_(keys_free) struct keys keys = { .ports = calloc(policy->n_frontends + 1, sizeof(*keys.ports)),
+                                                  .rules = calloc(policy->n_ignore + 1, sizeof(*keys.rules)) };
+        struct activity_config config = { .cgroup = workload->config.cgroup,
+                                          .generation = workload->config.generation + 1,
+                                          .has_rules = policy->n_ignore > 0 };
+        int r;
+
+        if (!keys.ports || !keys.rules)
+                return -ENOMEM;
+        for (size_t i = 0; i < policy->n_frontends; i++)
+                keys.ports[i] = port_key(&config, &policy->frontends[i]);
+        for (size_t i = 0; i < policy->n_ignore; i++)
+                keys.rules[i] = rule_key(&config, &policy->ignore[i]);
+
+        r = write_keys(workload, &keys, policy->n_frontends, policy->n_ignore);
+        if (r >= 0 && bpf_map_update_elem(bpf_map__fd(workload->activity->programs->maps.activity_config), &config.cgroup, &config,
+                                          BPF_EXIST) < 0)
+                r = -errno;
+        if (r < 0) {
+                delete_keys(workload, &keys, policy->n_frontends, policy->n_ignore);
+                return r;
+        }
+
+        workload_forget_rules(workload);
+        workload->config = config;
+        workload->ports = TAKE_PTR(keys.ports);
+        workload->n_ports = policy->n_frontends;
+        workload->rules = TAKE_PTR(keys.rules);
+        workload->n_rules = policy->n_ignore;
+        workload->after_ns = policy->idle.after_ns;
+        workload->request_timeout_ns = policy->idle.request_timeout_ns;
+        workload->outbound_counts = policy->idle.outbound == SILENCE_HOLD;
+        return 0;
+}
+
+void workload_forget_stale(struct workload *workload)
+{
+        const struct activity_config *config = &workload->config;
+        struct activity_port_key port, last_port;
+        struct activity_rule_key rule, last_rule;
+
+        /* A key deleted right after its successor is known does not end the walk. */
+        for (int r = bpf_map_get_next_key(ports_fd(workload), NULL, &port); r == 0;) {
+                last_port = port;
+                r = bpf_map_get_next_key(ports_fd(workload), &last_port, &port);
+                if (last_port.cgroup == config->cgroup && last_port.generation != config->generation)
+                        bpf_map_delete_elem(ports_fd(workload), &last_port);
+        }
+        for (int r = bpf_map_get_next_key(rules_fd(workload), NULL, &rule); r == 0;) {
+                last_rule = rule;
+                r = bpf_map_get_next_key(rules_fd(workload), &last_rule, &rule);
+                if (last_rule.cgroup == config->cgroup && last_rule.generation != config->generation)
+                        bpf_map_delete_elem(rules_fd(workload), &last_rule);
+        }
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "activity/workload.h"
+
+#include <bpf/bpf.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/macros.h"
+#include "base/time.h"
+
+static int cgroup_id(int cgroup_fd, __u64 *ret_id)
+{
+        union {
+                struct file_handle handle;
+                char bytes[sizeof(struct file_handle) + sizeof(__u64)];
+        } u = { .handle.handle_bytes = sizeof(__u64) };
+        int mount;
+
+        if (name_to_handle_at(cgroup_fd, "", &u.handle, &mount, AT_EMPTY_PATH) < 0)
+                return -errno;
+        memcpy(ret_id, u.handle.f_handle, sizeof(*ret_id));
+        return 0;
+}
+
+static int open_cgroup(struct workload *workload, const char *cgroup)
+{
+        uint32_t millicores;
+        uint64_t usage, window;
+        int r;
+
+        workload->cgroup_fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (workload->cgroup_fd < 0)
+                return -errno;
+        r = cgroup_id(workload->cgroup_fd, &workload->config.cgroup);
+        if (r < 0)
+                return r;
+
+        r = cpu_read_usage(workload->cgroup_fd, &usage);
+        if (r < 0)
+                return r;
+        cpu_history_add(&workload->cpu, usage, workload->after_ns, now_monotonic_ns(), &millicores, &window);
+        return 0;
+}
+
+/* Goes on counting generations where an earlier daemon left off. */
+static void adopt_generation(struct workload *workload)
+{
+        struct activity_config config;
+
+        if (bpf_map_lookup_elem(bpf_map__fd(workload->activity->programs->maps.activity_config), &workload->config.cgroup,
+                                &config) == 0)
+                workload->config.generation = config.generation;
+}
+
+static int workload_start(struct workload *workload, const struct policy *policy, const char *cgroup)
+{
+        int r;
+
+        workload->name = strdup(policy->name);
+        if (!workload->name || asprintf(&workload->directory, "%s/%s", workload->activity->directory, policy->name) < 0)
+                return -ENOMEM;
+
+        r = open_cgroup(workload, cgroup);
+        if (r < 0)
+                return r;
+        r = workload_attach(workload);
+        if (r < 0)
+                return r;
+        adopt_generation(workload);
+        r = workload_apply(workload, policy);
+        if (r < 0)
+                return r;
+        if (workload->activity->adopted)
+                workload_forget_stale(workload);
+        return 0;
+}
+
+int workload_new(struct activity *activity, const struct policy *policy, const char *cgroup, void *userdata,
+                 struct workload **ret_workload)
+{
+        struct workload *workload = calloc(1, sizeof(*workload));
+        int r;
+
+        if (!workload)
+                return -ENOMEM;
+        workload->activity = activity;
+        workload->userdata = userdata;
+        workload->cgroup_fd = -1;
+        for (size_t i = 0; i < ACTIVITY_PROGRAMS; i++)
+                workload->links[i] = -1;
+        LIST_INSERT_HEAD(&activity->workloads, workload, others);
+
+        r = workload_start(workload, policy, cgroup);
+        if (r < 0) {
+                workload_free(workload, false);
+                return r;
+        }
+        *ret_workload = workload;
+        return 0;
+}
+
+struct workload *workload_free(struct workload *workload, bool keep_pins)
+{
+        if (!workload)
+                return NULL;
+
+        LIST_REMOVE(workload, others);
+        if (!keep_pins && workload->directory) {
+                workload_detach(workload);
+                workload_forget_rules(workload);
+        }
+        for (size_t i = 0; i < ACTIVITY_PROGRAMS; i++)
+                close_fd(workload->links[i]);
+        close_fd(workload->cgroup_fd);
+        free(workload->ports);
+        free(workload->rules);
+        free(workload->directory);
+        free(workload->name);
+        free(workload);
+        return NULL;
+}
+
+int workload_update(struct workload *workload, const struct policy *policy)
+{
+        return workload_apply(workload, policy);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The insides of activity, open to this directory only: activity.c owns programs and maps, workload.c one cgroup's share of them,
+ * attach.c its links, rules.c its ports and ignore rules, read.c what is read back. */
+#pragma once
+
+#include <sys/queue.h>
+
+#include "activity/activity.h"
+#include "activity/cpu.h"
+#include "activity_wire.h"
+#include "bpf/activity.skel.h"
+#include "bpf/sockets_iter.skel.h"
+
+enum { ACTIVITY_PROGRAMS = 5 };
+
+struct activity {
+        sd_event *event;
+        char *directory; /* of pins */
+        struct activity_callbacks callbacks;
+        struct activity_bpf *programs;
+        struct sockets_iter_bpf *iterator;
+        struct bpf_link *iterator_link;
+        struct ring_buffer *ring;
+        sd_event_source *ring_source;
+        int n_cpus;
+        bool adopted; /* the maps are an earlier daemon's */
+        LIST_HEAD(workloads, workload) workloads;
+};
+
+struct workload {
+        struct activity *activity;
+        LIST_ENTRY(workload) others;
+        void *userdata;
+        char *name;
+        char *directory; /* of pins */
+        struct activity_config config;
+        int cgroup_fd;
+        int links[ACTIVITY_PROGRAMS];
+        struct cpu_history cpu;
+
+        /* of the policy */
+        struct activity_port_key *ports;
+        size_t n_ports;
+        struct activity_rule_key *rules;
+        size_t n_rules;
+        uint64_t after_ns;
+        uint64_t request_timeout_ns;
+        bool outbound_counts;
+};
+
+/* attach.c. Attaches the programs to the workload's cgroup, or puts them in the place of an earlier daemon's. */
+int workload_attach(struct workload *workload);
+void workload_detach(struct workload *workload); /* unpins; the links end with their fds */
+int pins_remove_all(const char *directory);      /* the links of one workload and their directory */
+const char *attach_name(size_t program);         /* "cgroup/ingress", ... */
+const char *attach_type_name(size_t program);    /* "cgroup_skb", ... */
+struct bpf_program *attach_program(const struct activity *activity, size_t program);
+
+/* rules.c. Puts the policy's ports and rules in force, all at once, and takes the former ones out. */
+int workload_apply(struct workload *workload, const struct policy *policy);
+void workload_forget_rules(struct workload *workload);
+/* Deletes what an earlier daemon left for this cgroup. */
+void workload_forget_stale(struct workload *workload);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watches one cgroup as lulld does, for tests: activity-watch BPFFS NAME CGROUP [tcp/ADDRESS:PORT ...]. Prints a snapshot as one line
+ * of JSON for every line on stdin, and detaches at its end. */
+#include <jansson.h>
+#include <string.h>
+
+#include "activity/activity.h"
+#include "base/time.h"
+
+static json_t *snapshot_json(const struct workload_snapshot *snapshot)
+{
+        char remote[ENDPOINT_TEXT_MAX] = "";
+
+        if (snapshot->open_requests)
+                endpoint_format(&snapshot->oldest_request.remote, snapshot->oldest_request.remote_port, remote);
+        return json_pack("{s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:s, s:s, s:i}", "now", (json_int_t)snapshot->read_ns, "last",
+                         (json_int_t)snapshot->last_ns, "received", (json_int_t)snapshot->received_bytes, "sent",
+                         (json_int_t)snapshot->sent_bytes, "accepted", (json_int_t)snapshot->connections_total, "connections",
+                         (int)snapshot->connections, "outbound", (int)snapshot->outbound, "open", (int)snapshot->open_requests,
+                         "oldest", remote, "protocol", snapshot->open_requests ? snapshot->oldest_request.protocol : "",
+                         "millicores", (int)snapshot->cpu_millicores);
+}
+
+static void watch(struct workload *workload)
+{
+        struct workload_snapshot snapshot;
+        char line[64];
+
+        while (fgets(line, sizeof(line), stdin)) {
+                int r = workload_read(workload, &snapshot);
+                json_t *json = r < 0 ? json_pack("{s:s}", "error", strerror(-r)) : snapshot_json(&snapshot);
+
+                json_dumpf(json, stdout, 0);
+                putchar('\n');
+                fflush(stdout);
+                json_decref(json);
+        }
+}
+
+int main(int argc, char **argv)
+{
+        struct activity_callbacks callbacks = { 0 };
+        struct frontend frontends[POLICY_FRONTENDS_MAX];
+        struct policy policy = { .frontends = frontends,
+                                 .idle = { .after_ns = 60 * NSEC_PER_SEC, .request_timeout_ns = 1800 * NSEC_PER_SEC } };
+        struct activity *activity;
+        struct workload *workload;
+        sd_event *event;
+        int r;
+
+        if (argc < 4 || argc - 4 > POLICY_FRONTENDS_MAX) {
+                fprintf(stderr, "usage: activity-watch BPFFS NAME CGROUP [FRONTEND ...]\n");
+                return EXIT_FAILURE;
+        }
+        policy.name = argv[2];
+        for (int i = 4; i < argc; i++)
+                if (frontend_parse(argv[i], &frontends[policy.n_frontends++]) < 0) {
+                        fprintf(stderr, "activity-watch: %s is not a frontend\n", argv[i]);
+                        return EXIT_FAILURE;
+                }
+
+        if (sd_event_default(&event) < 0 || activity_new(event, argv[1], &callbacks, &activity) < 0)
+                return EXIT_FAILURE;
+        r = workload_new(activity, &policy, argv[3], NULL, &workload);
+        if (r < 0) {
+                fprintf(stderr, "activity-watch: cannot watch %s: %s\n", argv[3], strerror(-r));
+                return EXIT_FAILURE;
+        }
+        puts("{}");
+        fflush(stdout);
+        watch(workload);
+
+        workload_free(workload, false);
+        activity_free(activity, false);
+        sd_event_unref(event);
+        return EXIT_SUCCESS;
+}
