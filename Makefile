@@ -65,6 +65,7 @@ SKELETONS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.skel.h)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPF_TESTS := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 TEST_TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
+TEST_TOOLS += $(BUILD)/tests/activity/watch
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -103,7 +104,7 @@ $(BUILD)/tests/tools/%: tests/tools/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $<
 
-unit: $(UNIT_TESTS)
+unit: $(UNIT_TESTS) $(BUILD)/lull
 	@set -e; for test in $(UNIT_TESTS); do $$test; done
 
 tools: $(TEST_TOOLS)
@@ -111,6 +112,7 @@ tools: $(TEST_TOOLS)
 clean:
 	rm -rf build
 
+-include tests/fuzz/fuzz.mk
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(LULL_OBJECTS) $(BUILD)/src/lulld.o)
 -include $(SKELETONS:%.skel.h=%.d)
 -include $(addsuffix .d,$(UNIT_TESTS) $(BPF_TESTS) $(TEST_TOOLS))

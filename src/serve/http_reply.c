@@ -40,7 +40,7 @@ static char *json_line(json_t *body)
 
         if (!body)
                 return NULL;
-        text = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
+        text = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
         json_decref(body);
         if (!text || asprintf(&line, "%s\n", text) < 0)
                 return NULL;

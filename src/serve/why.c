@@ -257,9 +257,17 @@ static void tell_required(const struct story *story, const json_t *idle)
                         factor);
 }
 
+/* In how many seconds an idle policy is put to sleep if nothing happens; 0 where that is not known. */
+static double sleeps_in(const json_t *idle)
+{
+        if (json_is_number(json_object_get(idle, "sleeps_in_seconds")))
+                return number_of(idle, "sleeps_in_seconds");
+        return MAX(number_of(idle, "required_seconds") - number_of(idle, "idle_seconds"), 0.0);
+}
+
 static void tell_idle(const struct story *story)
 {
-        const json_t *idle = json_object_get(story->policy, "idle"), *sleeps_in = json_object_get(idle, "sleeps_in_seconds");
+        const json_t *idle = json_object_get(story->policy, "idle");
         const char *verdict = text_of(idle, "verdict"), *reason = text_of(idle, "reason");
         bool dry_run = json_is_true(json_object_get(story->policy, "dry_run"));
         char duration[DURATION_TEXT_MAX];
@@ -276,9 +284,8 @@ static void tell_idle(const struct story *story)
         if (dry_run) {
                 fprintf(story->out, "in a dry run it is never put to sleep, else it would be after ");
                 tell_required(story, idle);
-        } else if (strcmp(verdict, "idle") == 0 && json_is_number(sleeps_in)) {
-                fprintf(story->out, "unless something moves it sleeps in %s",
-                        seconds_format(json_number_value(sleeps_in), duration));
+        } else if (strcmp(verdict, "idle") == 0 && sleeps_in(idle) > 0) {
+                fprintf(story->out, "unless something moves it sleeps in %s", seconds_format(sleeps_in(idle), duration));
         } else {
                 fprintf(story->out, "it sleeps after ");
                 tell_required(story, idle);
@@ -338,8 +345,8 @@ static void tell_asleep(const struct story *story)
 
 static void tell_waking(const struct story *story)
 {
-        const json_t *target = json_object_get(story->policy, "target");
-        json_int_t parked = json_integer_value(json_object_get(json_object_get(story->policy, "held"), "parked"));
+        const json_t *target = json_object_get(story->policy, "target"), *held = json_object_get(story->policy, "held");
+        json_int_t parked = json_integer_value(json_object_get(held, "parked"));
         json_int_t pid = json_integer_value(json_object_get(target, "pid"));
 
         tell_wake(story);
@@ -347,9 +354,13 @@ static void tell_waking(const struct story *story)
                 fprintf(story->out, " Its process keeps exiting, so the next start is delayed.");
         else if (pid > 0)
                 fprintf(story->out, " Its process runs (pid %lld).", (long long)pid);
-        fprintf(story->out, " Until something listens on ");
-        tell_listen(story);
-        fprintf(story->out, ", first packets are held: %lld now.", (long long)parked);
+        if (json_is_false(json_object_get(held, "holding"))) {
+                fprintf(story->out, " After the failed wake nothing is held for a while: clients are refused until it is ready.");
+        } else {
+                fprintf(story->out, " Until something listens on ");
+                tell_listen(story);
+                fprintf(story->out, ", first packets are held: %lld now.", (long long)parked);
+        }
         tell_earlier_sleep(story);
         tell_conditions(story);
 }

@@ -98,6 +98,12 @@ static const struct telling tellings[] = {
           "web is Waking since 12:00:03 UTC (1.5s). A packet (pid 9) woke it. Its process keeps exiting, so the next start is delayed. "
           "Until something listens on tcp/0.0.0.0:8080, first packets are held: 1 now." },
 
+        { "{" NAME_AND_LISTEN ", 'phase': 'Waking', 'since': '2026-01-31T12:00:03.000Z', 'since_seconds': 90,"
+          " 'held': {'holding': false, 'parked': 0}, 'last_wake': null,"
+          " 'conditions': [{'type': 'WakeFailed', 'reason': 'NotReady', 'message': 'nothing listens after 1m'}]}",
+          "web is Waking since 12:00:03 UTC (1m30s). After the failed wake nothing is held for a while: clients are refused until it is "
+          "ready. Condition WakeFailed (NotReady): nothing listens after 1m." },
+
         /* Nothing to tell */
         { "{'name': 'web', 'phase': 'Awake', 'since': '2026-01-31T12:00:00.000Z', 'since_seconds': 1}",
           "web is Awake since 12:00:00 UTC (1s)." },
