@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include "activity/activity.h"
+#include "base/time.h"
+#include "bpf/features.h"
+#include "hold/hold.h"
+#include "serve/event_log.h"
+#include "serve/why.h"
+#include "standalone/manager.h"
+
+static json_t *phases_json(const struct manager *manager)
+{
+        json_int_t counts[PHASE_MAX] = { 0 };
+        json_t *json = json_object();
+
+        for (size_t i = 0; i < manager->n_policies; i++)
+                counts[manager->policies[i]->machine.phase]++;
+        for (int phase = 0; phase < PHASE_MAX; phase++)
+                json_object_set_new(json, phase_to_string(phase), json_integer(counts[phase]));
+        return json;
+}
+
+static json_int_t parked_packets(const struct manager *manager)
+{
+        json_int_t parked = 0;
+
+        for (size_t i = 0; i < manager->n_policies; i++)
+                parked += (json_int_t)holding_parked(manager->policies[i]->holding);
+        return parked;
+}
+
+static json_t *errors_json(const struct manager *manager)
+{
+        json_t *json = json_array();
+
+        for (size_t i = 0; i < manager->n_configuration_errors; i++)
+                json_array_append_new(json, json_string(manager->configuration_errors[i]));
+        return json;
+}
+
+static void get_status(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+        double uptime = (double)(now_monotonic_ns() - manager->started_ns) / NSEC_PER_SEC;
+
+        http_reply_json(request, 200,
+                        json_pack("{ss, ss, si, sf, so, s{sb, sI}, so}", "version", LULL_VERSION, "role", "standalone", "pid",
+                                  (int)getpid(), "uptime_seconds", uptime, "policies", phases_json(manager), "hold", "attached",
+                                  (int)hold_is_attached(manager->context.hold), "parked", parked_packets(manager),
+                                  "configuration_errors", errors_json(manager)));
+}
+
+static void get_policies(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+        json_t *policies = json_array();
+
+        for (size_t i = 0; i < manager->n_policies; i++)
+                json_array_append_new(policies, managed_json(manager->policies[i]));
+        http_reply_json(request, 200, json_pack("{so}", "policies", policies));
+}
+
+/* The policy that the path names; answers 404 when there is none. */
+static struct managed *named_policy(struct http_request *request, struct manager *manager)
+{
+        const char *name = http_request_segment(request, 0);
+        struct managed *managed = managed_find(manager->policies, manager->n_policies, name);
+
+        if (!managed)
+                http_reply_error(request, 404, "no policy is called \"%s\"", name);
+        return managed;
+}
+
+static void get_policy(struct http_request *request, void *userdata)
+{
+        struct managed *managed = named_policy(request, userdata);
+
+        if (managed)
+                http_reply_json(request, 200, managed_json(managed));
+}
+
+static void get_why(struct http_request *request, void *userdata)
+{
+        struct managed *managed = named_policy(request, userdata);
+        _cleanup_(freep) char *text = NULL;
+        json_t *policy;
+        int r;
+
+        if (!managed)
+                return;
+
+        policy = managed_json(managed);
+        r = policy ? why_text(policy, &text) : -ENOMEM;
+        if (r < 0) {
+                json_decref(policy);
+                http_reply_error(request, 500, "cannot say why: %s", strerror(-r));
+                return;
+        }
+        http_reply_json(request, 200,
+                        json_pack("{ss, ss, ss, so}", "name", managed->policy->name, "phase",
+                                  phase_to_string(managed->machine.phase), "text", text, "policy", policy));
+}
+
+static void reply_to_operator(struct http_request *request, const struct managed *managed, int r, const char *message)
+{
+        if (r < 0) {
+                http_reply_error(request, 409, "policy \"%s\": %s", managed->policy->name, message);
+                return;
+        }
+        http_reply_json(request, 200,
+                        json_pack("{ss, ss, ss}", "name", managed->policy->name, "phase", phase_to_string(managed->machine.phase),
+                                  "message", message));
+}
+
+static void post_wake(struct http_request *request, void *userdata)
+{
+        struct managed *managed = named_policy(request, userdata);
+        const char *message;
+        int r;
+
+        if (!managed)
+                return;
+        r = managed_wake(managed, &message);
+        reply_to_operator(request, managed, r, message);
+}
+
+static void post_sleep(struct http_request *request, void *userdata)
+{
+        struct managed *managed = named_policy(request, userdata);
+        const char *message;
+        int r;
+
+        if (!managed)
+                return;
+        r = managed_sleep(managed, &message);
+        reply_to_operator(request, managed, r, message);
+}
+
+static void get_held(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+
+        http_reply_json(request, 200, json_pack("{so}", "packets", hold_list(manager->context.hold)));
+}
+
+/* The sequence number that ?after= names, 0 without one; answers 400 when it is no number. */
+static bool parse_after(struct http_request *request, uint64_t *ret_after)
+{
+        const char *text = http_request_query(request, "after");
+        char *end = NULL;
+
+        *ret_after = 0;
+        if (!text)
+                return true;
+        errno = 0;
+        *ret_after = strtoull(text, &end, 10);
+        if (*text >= '0' && *text <= '9' && *end == '\0' && errno == 0)
+                return true;
+
+        http_reply_error(request, 400, "after: \"%s\" is not a sequence number; write it like after=17", text);
+        return false;
+}
+
+static void get_events(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+        uint64_t after;
+
+        if (parse_after(request, &after))
+                http_reply_json(request, 200, json_pack("{so}", "events", event_log_list(manager->context.events, after)));
+}
+
+static void get_event_stream(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+        uint64_t after;
+
+        if (parse_after(request, &after))
+                http_reply_event_stream(request, manager->context.events, after);
+}
+
+static void get_programs(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+        json_t *programs = hold_programs(manager->context.hold), *others = activity_programs(manager->context.activity);
+
+        json_array_extend(programs, others);
+        json_decref(others);
+        http_reply_json(request, 200, json_pack("{so}", "programs", programs));
+}
+
+static void get_maps(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+
+        http_reply_json(request, 200, json_pack("{so}", "maps", hold_maps(manager->context.hold)));
+}
+
+static void get_features(struct http_request *request, void *userdata)
+{
+        http_reply_json(request, 200, json_pack("{so}", "features", features_json()));
+}
+
+static void get_metrics(struct http_request *request, void *userdata)
+{
+        char *text;
+        int r = manager_metrics_text(userdata, &text);
+
+        if (r < 0)
+                http_reply_error(request, 500, "cannot write the metrics: %s", strerror(-r));
+        else
+                http_reply_text(request, 200, "text/plain; version=0.0.4; charset=utf-8", text);
+}
+
+static void get_healthz(struct http_request *request, void *userdata)
+{
+        http_reply_text(request, 200, "text/plain; charset=utf-8", strdup("ok\n"));
+}
+
+static void get_readyz(struct http_request *request, void *userdata)
+{
+        const struct manager *manager = userdata;
+
+        if (manager->ready)
+                http_reply_text(request, 200, "text/plain; charset=utf-8", strdup("ok\n"));
+        else
+                http_reply_text(request, 503, "text/plain; charset=utf-8", strdup("the policies are being set up\n"));
+}
+
+const struct http_route manager_control_routes[] = {
+        { "GET", "/v1/status", get_status },
+        { "GET", "/v1/policies", get_policies },
+        { "GET", "/v1/policies/{}", get_policy },
+        { "GET", "/v1/policies/{}/why", get_why },
+        { "POST", "/v1/policies/{}/wake", post_wake },
+        { "POST", "/v1/policies/{}/sleep", post_sleep },
+        { "GET", "/v1/held", get_held },
+        { "GET", "/v1/events", get_events },
+        { "GET", "/v1/events/stream", get_event_stream },
+        { "GET", "/v1/programs", get_programs },
+        { "GET", "/v1/maps", get_maps },
+        { "GET", "/v1/features", get_features },
+        { "GET", "/metrics", get_metrics },
+        { "GET", "/healthz", get_healthz },
+        { "GET", "/readyz", get_readyz },
+        { NULL, NULL, NULL },
+};
+
+const struct http_route manager_metrics_routes[] = {
+        { "GET", "/metrics", get_metrics },
+        { "GET", "/healthz", get_healthz },
+        { "GET", "/readyz", get_readyz },
+        { NULL, NULL, NULL },
+};

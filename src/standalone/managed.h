@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One policy at work: its phase machine wired to its target process, its holding and its workload's activity.
+ *
+ * The machine decides, the files around it carry out: managed.c makes and ends one, step.c performs transitions, watch.c judges
+ * idleness, and the callbacks of the parts are in events.c. The struct is open to this directory only.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <systemd/sd-event.h>
+
+#include "activity/idle.h"
+#include "policy/phase.h"
+#include "policy/policy.h"
+#include "serve/metrics.h"
+#include "standalone/record.h"
+#include "target/process.h"
+
+struct activity;
+struct client_search;
+struct event_log;
+struct hold;
+struct holding;
+struct hold_demand;
+struct managed;
+struct readiness;
+struct sockets;
+struct workload;
+
+/* What all policies of a daemon share. */
+struct context {
+        sd_event *event;
+        struct hold *hold;
+        struct activity *activity;
+        struct sockets *sockets;
+        struct event_log *events;
+        char *cgroup;      /* parent of the targets' cgroups */
+        char *cgroup_root; /* the cgroup2 mount */
+        const char *log_dir;
+        char *state_dir;
+        struct histogram wake_phases[WAKE_PHASE_MAX];
+
+        /* A retired policy has nothing left to do: free it, but not from within this call. */
+        void (*retired)(struct managed *managed, void *userdata);
+        void *userdata;
+};
+
+enum { CUT_CLIENTS_MAX = 64 };
+
+struct managed {
+        struct context *context;
+        struct policy *policy;
+        char *cgroup;
+        uint64_t cgroup_id;
+
+        struct phase_machine machine;
+        struct phase_settings settings;
+        struct process *process;
+        struct holding *holding;
+        struct workload *workload; /* NULL until the target first runs */
+        struct readiness *readiness;
+        sd_event_source *timer;
+
+        bool stopping; /* the end of the process is our own doing */
+        bool retiring; /* its policy is gone: it wakes, and then it is forgotten */
+        bool retired;  /* to be forgotten at the next turn of the event loop */
+
+        struct workload_snapshot snapshot;
+        bool snapshot_known;
+        struct idle_verdict verdict;
+        unsigned idle_factor;                        /* flapping */
+        struct address cut_clients[CUT_CLIENTS_MAX]; /* whose connections the last sleep cut */
+        size_t n_cut_clients;
+
+        uint64_t since_realtime_ns; /* when the phase began, for people */
+        struct wake_record wake;
+        struct sleep_record sleep;
+        struct client_search *client_search;
+        json_t *earlier_wake, *earlier_sleep; /* of an earlier daemon, or NULL */
+        struct condition conditions[CONDITION_MAX];
+
+        uint64_t transitions[PHASE_MAX][PHASE_MAX];
+        uint64_t wakes[CAUSE_MAX];
+        uint64_t wake_failures;
+        uint64_t asleep_ns; /* of sleeps that are over */
+};
+
+/* managed.c. Takes @policy over. Begins Awake or Waking where the process runs already, else Asleep. Logs nothing. */
+int managed_new(struct context *context, struct policy *policy, struct managed **ret_managed);
+/* Leaves the process alone. @keep_pins: a planned stop, the next daemon goes on; otherwise the policy is forgotten. */
+struct managed *managed_free(struct managed *managed, bool keep_pins);
+/* Follows a changed policy of the same name, which it takes over on success. */
+int managed_update(struct managed *managed, struct policy *policy);
+/* The policy is gone: a sleeping workload is woken first, then context.retired() is called. */
+void managed_retire(struct managed *managed);
+
+/* step.c */
+void managed_step(struct managed *managed, enum phase_event event);
+void managed_begin(struct managed *managed, enum phase phase);
+/* An operator's wish. *ret_message says what happened, or why nothing did; static. Returns 0, or -EBUSY when nothing happened. */
+int managed_wake(struct managed *managed, const char **ret_message);
+int managed_sleep(struct managed *managed, const char **ret_message);
+void managed_arm_timer(struct managed *managed);
+void managed_set_condition(struct managed *managed, enum condition_type type, const char *reason, const char *format, ...)
+        _printf_(4, 5);
+void managed_clear_condition(struct managed *managed, enum condition_type type);
+void managed_reach(struct managed *managed, enum wake_phase phase, uint64_t now_ns);
+uint64_t managed_asleep_ns(const struct managed *managed, uint64_t now_ns); /* all sleeps, the present one included */
+
+/* watch.c */
+/* Sees to it that what runs in the target's cgroup is watched; what sleeps is not, so that it costs nothing. A failure is logged, and
+ * keeps the workload awake. */
+void managed_watch(struct managed *managed);
+void managed_judge(struct managed *managed);
+/* Answers the end of the quiet time in Sleeping. */
+enum phase_event managed_verify(struct managed *managed);
+void managed_remember_cut_clients(struct managed *managed);
+/* Whether @client's connection was cut by the last sleep, and its wake comes so soon that sleeping was not worth it. */
+bool managed_was_cut(const struct managed *managed, const struct address *client, uint64_t now_ns);
+
+/* events.c: what the parts report. */
+void managed_on_demand(struct managed *managed, const struct hold_demand *demand);
+void managed_on_released(struct managed *managed);
+void managed_on_answered(struct managed *managed);
+void managed_on_drained(struct managed *managed);
+void managed_on_bound(struct managed *managed);
+extern const struct process_callbacks managed_process_callbacks;
+extern const struct readiness_callbacks managed_readiness_callbacks;
+
+/* state.c: what outlives the daemon, one JSON file a policy below the state directory. */
+void managed_save_state(struct managed *managed);
+/* Restores the records and the flapping factor; *ret_awake_since_ns is 0 unless it was awake. */
+int managed_load_state(struct managed *managed, uint64_t *ret_awake_since_ns, uint64_t *ret_since_realtime_ns);
+void managed_forget_state(struct managed *managed);
+
+/* view.c: the policy as in docs/control-api.md. */
+json_t *managed_json(struct managed *managed);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/cgroup.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "hold/hold.h"
+#include "standalone/managed.h"
+
+/* A cgroup that was removed and made again has another id, and nothing attached. */
+static int watch_cgroup(struct managed *managed)
+{
+        struct context *context = managed->context;
+        struct stat cgroup;
+        int r;
+
+        r = cgroup_make(managed->cgroup);
+        if (r < 0)
+                return r;
+        if (stat(managed->cgroup, &cgroup) < 0)
+                return -errno;
+        if (managed->workload && managed->cgroup_id == cgroup.st_ino)
+                return 0;
+
+        managed->cgroup_id = cgroup.st_ino; /* the inode number of a cgroup2 directory is the cgroup's id on 64-bit kernels */
+        managed->workload = workload_free(managed->workload, false);
+        return workload_new(context->activity, managed->policy, managed->cgroup, managed, &managed->workload);
+}
+
+void managed_watch(struct managed *managed)
+{
+        int r = watch_cgroup(managed);
+
+        if (r < 0)
+                log_error("policy \"%s\": cannot watch what happens in %s: %s; it will stay awake", managed->policy->name,
+                          managed->cgroup, strerror(-r));
+}
+
+void managed_judge(struct managed *managed)
+{
+        uint64_t now = now_monotonic_ns();
+        int r = managed->workload ? workload_read(managed->workload, &managed->snapshot) : -ENODEV;
+
+        managed->snapshot_known = r >= 0;
+        idle_judge(managed->policy, r < 0 ? NULL : &managed->snapshot, r < 0 ? r : 0, managed->machine.since_ns,
+                   managed->idle_factor, now, &managed->verdict);
+
+        if (managed->verdict.verdict == VERDICT_UNKNOWN)
+                managed_set_condition(managed, CONDITION_IDLE_UNKNOWN, "ActivityUnreadable", "%s; it stays awake",
+                                      managed->verdict.reason);
+        else
+                managed_clear_condition(managed, CONDITION_IDLE_UNKNOWN);
+
+        if (managed->policy->dry_run && managed->verdict.verdict == VERDICT_IDLE)
+                managed_set_condition(managed, CONDITION_DRY_RUN, "DryRun", "it would go to sleep now");
+        else
+                managed_clear_condition(managed, CONDITION_DRY_RUN);
+}
+
+/* The last look before the stop: anything that happened since holding began, or that cannot be read, keeps it awake. A connection whose
+ * handshake ended just before holding began shows as payload or as an open request here. */
+enum phase_event managed_verify(struct managed *managed)
+{
+        managed_judge(managed);
+
+        if (managed->verdict.verdict == VERDICT_UNKNOWN || managed->snapshot.open_requests > 0 ||
+            managed->snapshot.last_ns >= managed->machine.since_ns)
+                return PHASE_EVENT_ACTIVE;
+        if (holding_has_demand(managed->holding))
+                return PHASE_EVENT_DEMAND;
+        return PHASE_EVENT_QUIET;
+}
+
+void managed_remember_cut_clients(struct managed *managed)
+{
+        struct workload_connection connections[CUT_CLIENTS_MAX];
+        int n = managed->workload ? workload_connections(managed->workload, connections, CUT_CLIENTS_MAX) : 0;
+
+        managed->n_cut_clients = 0;
+        for (int i = 0; i < n; i++)
+                managed->cut_clients[managed->n_cut_clients++] = connections[i].remote;
+}
+
+bool managed_was_cut(const struct managed *managed, const struct address *client, uint64_t now_ns)
+{
+        uint64_t worthwhile = managed->policy->idle.after_ns * managed->idle_factor;
+
+        if (now_ns - managed->machine.since_ns > worthwhile)
+                return false;
+        for (size_t i = 0; i < managed->n_cut_clients; i++)
+                if (address_equal(&managed->cut_clients[i], client))
+                        return true;
+        return false;
+}
+
+/* When an idle policy is too young to sleep, the verdict alone would have it looked at again and again. */
+static uint64_t next_look(const struct managed *managed)
+{
+        uint64_t old_enough = managed->machine.since_ns + managed->settings.min_awake_ns;
+        uint64_t now = now_monotonic_ns();
+
+        if (managed->verdict.look_again_ns > now)
+                return managed->verdict.look_again_ns;
+        return MAX(old_enough, now + NSEC_PER_SEC);
+}
+
+void managed_arm_timer(struct managed *managed)
+{
+        uint64_t due = phase_deadline(&managed->machine);
+
+        if (managed->machine.phase == PHASE_AWAKE && !managed->retiring) {
+                uint64_t look = next_look(managed);
+
+                due = due ? MIN(due, look) : look;
+        }
+
+        if (due == 0) {
+                sd_event_source_set_enabled(managed->timer, SD_EVENT_OFF);
+                return;
+        }
+        sd_event_source_set_time(managed->timer, due / NSEC_PER_USEC + 1);
+        sd_event_source_set_enabled(managed->timer, SD_EVENT_ONESHOT);
+}
