@@ -137,6 +137,29 @@ static void every_field_is_read(void **unused)
         assert_true(policy->dry_run);
 }
 
+/* Run from the root of the sources, as make does. */
+static void the_example_in_the_reference_is_a_policy(void **unused)
+{
+        _cleanup_(policy_set_freep) struct policy_set *set = NULL;
+        _cleanup_(fclosep) FILE *file = fopen("docs/policy.md", "re");
+        char text[64 * 1024];
+        char *begin, *end;
+        size_t length;
+
+        assert_non_null(file);
+        length = fread(text, 1, sizeof(text) - 1, file);
+        text[length] = '\0';
+        begin = strstr(text, "```yaml\n");
+        assert_non_null(begin);
+        begin += strlen("```yaml\n");
+        end = strstr(begin, "```");
+        assert_non_null(end);
+
+        set = load_length(begin, (size_t)(end - begin));
+        assert_errors(set, 0, "");
+        assert_int_equal(set->n_policies, 1);
+}
+
 static void amounts_of_cpu_are_read_in_cores_and_thousandths(void **unused)
 {
         static const struct {
@@ -608,6 +631,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(everything_left_out_has_its_default),
                 cmocka_unit_test(every_field_is_read),
+                cmocka_unit_test(the_example_in_the_reference_is_a_policy),
                 cmocka_unit_test(amounts_of_cpu_are_read_in_cores_and_thousandths),
                 cmocka_unit_test(every_mistake_is_named_with_its_place_and_what_would_be_right),
                 cmocka_unit_test(all_mistakes_of_a_document_are_named_at_once),

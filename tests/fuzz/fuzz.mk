@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make fuzz-policy [FUZZ_SECONDS=60]
+#
+# Fuzzers are built by clang with libFuzzer, ASan and UBSan from the sources they need. New inputs stay below $(BUILD); what is worth
+# keeping is added to tests/fuzz/corpus by hand.
+
+FUZZ_SECONDS ?= 60
+FUZZ_CFLAGS := -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+
+.PHONY: fuzz-policy
+fuzz-policy: $(BUILD)/tests/fuzz/fuzz_policy
+	@mkdir -p $(BUILD)/tests/fuzz/found-policy
+	$< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -dict=tests/fuzz/policy.dict \
+		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-policy tests/fuzz/corpus/policy
+
+$(BUILD)/tests/fuzz/fuzz_policy: tests/fuzz/fuzz_policy.c $(wildcard src/policy/*.[ch]) src/base/time.c src/base/address.c
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $(filter %.c,$^) $(shell $(PKG_CONFIG) --cflags --libs yaml-0.1)
