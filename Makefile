@@ -81,7 +81,7 @@ $(BUILD)/lull: $(LULL_OBJECTS) $(BUILD)/liblull.a
 
 $(BUILD)/liblull.a: $(LIBRARY_OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) qcs $@ $^
 
 $(BUILD)/src/%.o: src/%.c | $(SKELETONS)
 	@mkdir -p $(@D)
