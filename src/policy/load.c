@@ -2,15 +2,12 @@
 #include "policy/load.h"
 
 #include <string.h>
-#include <yaml.h>
 
+#include "policy/documents.h"
 #include "policy/files.h"
 #include "policy/holders.h"
 #include "policy/reader.h"
 #include "policy/spec.h"
-
-/* libyaml compares each new anchor with all before it, and each alias with the anchors. */
-enum { ANCHORS_MAX = 256 };
 
 struct loader {
         struct policy_set *set;
@@ -121,8 +118,9 @@ static int set_append(struct policy_set *set, struct policy *policy)
         return 0;
 }
 
-static int load_document(struct loader *loader, const char *file, yaml_document_t *document)
+static int load_document(const char *file, yaml_document_t *document, void *userdata)
 {
+        struct loader *loader = userdata;
         struct reader reader = { .file = file, .document = document, .problems = &loader->problems };
         _cleanup_(policy_freep) struct policy *policy = NULL;
         struct value root = reader_root(&reader);
@@ -147,110 +145,10 @@ static int load_document(struct loader *loader, const char *file, yaml_document_
         return 0;
 }
 
-static void parser_begin(yaml_parser_t *parser, const char *text, size_t length)
-{
-        yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
-        yaml_parser_set_input_string(parser, (const unsigned char *)text, length);
-}
-
-/* The problem's mark is not set where the bytes themselves are wrong: those know only their offset. */
-static size_t syntax_line(const yaml_parser_t *parser, const char *text, size_t length)
-{
-        size_t line = 1;
-
-        if (parser->error != YAML_READER_ERROR)
-                return parser->problem_mark.line + 1;
-        for (size_t i = 0; i < length && i < parser->problem_offset; i++)
-                line += text[i] == '\n';
-        return line;
-}
-
-static bool line_has(const char *text, size_t length, size_t line, const char *word)
-{
-        const char *end = text + length, *next;
-
-        for (; line > 1; line--) {
-                next = memchr(text, '\n', (size_t)(end - text));
-                if (!next)
-                        return false;
-                text = next + 1;
-        }
-        next = memchr(text, '\n', (size_t)(end - text));
-        return memmem(text, (size_t)((next ? next : end) - text), word, strlen(word)) != NULL;
-}
-
-static int syntax_problem(struct loader *loader, const char *file, const yaml_parser_t *parser, const char *text, size_t length)
-{
-        size_t line = syntax_line(parser, text, length);
-        const char *hint = "; the rest of the file is left out";
-
-        if (parser->error == YAML_MEMORY_ERROR)
-                return -ENOMEM;
-        if (parser->error == YAML_READER_ERROR)
-                hint = "; the file is left out: write it in UTF-8";
-        else if (line_has(text, length, line, "/["))
-                hint = "; put an address in brackets in quotes, like \"udp/[::]:5353\"";
-        else if (line_has(text, length, line, "\t"))
-                hint = "; indent with spaces, not with tabs";
-        return problems_add(&loader->problems, file, line, "not valid YAML: %s%s",
-                            parser->problem ? parser->problem : "unknown problem", hint);
-}
-
-/* Returns 1, or 0 after noting why nothing of the file is read: bytes that are not UTF-8, which libyaml may meet long before or after
- * a document's end, or a document with more anchors than ANCHORS_MAX. Other syntax errors are left to the real reading. */
-static int text_check(struct loader *loader, const char *file, const char *text, size_t length)
-{
-        _cleanup_(yaml_parser_delete) yaml_parser_t parser = { 0 };
-        yaml_event_type_t type = YAML_NO_EVENT;
-        size_t anchors = 0;
-        yaml_event_t event;
-
-        if (!yaml_parser_initialize(&parser))
-                return -ENOMEM;
-        parser_begin(&parser, text, length);
-
-        while (type != YAML_STREAM_END_EVENT && yaml_parser_parse(&parser, &event)) {
-                type = event.type;
-                if (type == YAML_DOCUMENT_START_EVENT)
-                        anchors = 0;
-                anchors += (type == YAML_SCALAR_EVENT && event.data.scalar.anchor) ||
-                           (type == YAML_SEQUENCE_START_EVENT && event.data.sequence_start.anchor) ||
-                           (type == YAML_MAPPING_START_EVENT && event.data.mapping_start.anchor);
-                yaml_event_delete(&event);
-                if (anchors > ANCHORS_MAX)
-                        return problems_add(&loader->problems, file, parser.mark.line + 1,
-                                            "more than %d anchors in a document; the file is left out", ANCHORS_MAX);
-        }
-        return parser.error == YAML_READER_ERROR ? syntax_problem(loader, file, &parser, text, length) : 1;
-}
-
 static int load_text(struct loader *loader, const char *file, const char *text, size_t length)
 {
-        _cleanup_(yaml_parser_delete) yaml_parser_t parser = { 0 };
-        bool more = true;
-        int r;
-
         problems_next_file(&loader->problems);
-        r = text_check(loader, file, text, length);
-        if (r <= 0)
-                return r;
-
-        if (!yaml_parser_initialize(&parser))
-                return -ENOMEM;
-        parser_begin(&parser, text, length);
-
-        while (more) {
-                yaml_document_t document;
-
-                if (!yaml_parser_load(&parser, &document))
-                        return syntax_problem(loader, file, &parser, text, length);
-                more = yaml_document_get_root_node(&document) != NULL;
-                r = load_document(loader, file, &document);
-                yaml_document_delete(&document);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        return documents_read(file, text, length, &loader->problems, load_document, loader);
 }
 
 static int load_file(struct loader *loader, const char *path)

@@ -14,8 +14,8 @@
 
 #include "policy/policy.h"
 
-/* Bounds: policies in a set, further ones are left out with a message; a file has at most 1 MiB, and 256 anchors a document; of more
- * than 100 messages about a file, and of more than 1000 in all, the rest is not kept. */
+/* Bounds: policies in a set, further ones are left out with a message; a file has at most 1 MiB, a document 256 anchors and a depth of
+ * 64; of more than 100 messages about a file, and of more than 1000 in all, the rest is not kept. */
 enum { POLICY_SET_MAX = 16384 };
 
 struct policy_set {

@@ -473,6 +473,18 @@ static void too_many_anchors_are_an_error(void **unused)
         assert_errors(set, 1, "t.yaml:1: more than 256 anchors in a document; the file is left out");
 }
 
+/* Without the bound this takes minutes. */
+static void too_deep_a_document_is_an_error(void **unused)
+{
+        _cleanup_(policy_set_freep) struct policy_set *set = NULL;
+        _cleanup_(freep) char *text = malloc(1024 * 1024);
+
+        assert_non_null(text);
+        memset(text, '[', 1024 * 1024);
+        set = load_length(text, 1024 * 1024);
+        assert_errors(set, 1, "t.yaml:1: more than 64 lists and mappings within each other; the file is left out");
+}
+
 static void messages_are_bounded(void **unused)
 {
         _cleanup_(policy_set_freep) struct policy_set *set = NULL;
@@ -645,6 +657,7 @@ int main(void)
                 cmocka_unit_test(an_alias_bomb_is_an_error),
                 cmocka_unit_test(a_value_that_contains_itself_is_an_error),
                 cmocka_unit_test(too_many_anchors_are_an_error),
+                cmocka_unit_test(too_deep_a_document_is_an_error),
                 cmocka_unit_test(messages_are_bounded),
                 cmocka_unit_test(control_characters_do_not_reach_the_terminal),
                 cmocka_unit_test(a_directory_is_read_in_the_order_of_its_names),
