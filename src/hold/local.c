@@ -24,7 +24,7 @@ struct local {
         struct mnl_socket *netlink;
         sd_event_source *source;
         bool overflow_logged;
-        uint8_t buffer[BUFFER_SIZE];
+        _Alignas(struct nlmsghdr) uint8_t buffer[BUFFER_SIZE];
 };
 
 static void mnl_closep(struct mnl_socket **netlink)

@@ -3,13 +3,6 @@
 #include "base/time.h"
 #include "hold/state.h"
 
-static const char *state_of(const struct parked_flow *flow, const struct held_frontend *frontend)
-{
-        if (flow->pacing.in_flight)
-                return "in-flight";
-        return frontend->state == FRONTEND_RELEASING ? "releasing" : "held";
-}
-
 static json_t *describe_flow(const struct parked_flow *flow, uint64_t now_ns)
 {
         const struct held_frontend *frontend = container_of(flow->queue, struct held_frontend, queue);
@@ -19,7 +12,7 @@ static json_t *describe_flow(const struct parked_flow *flow, uint64_t now_ns)
 
         return json_pack("{s:s, s:s, s:I, s:I, s:f, s:s}", "policy", frontend->holding->name, "flow", flow_format(&readable, text),
                          "packets", (json_int_t)flow->n_packets, "bytes", (json_int_t)flow->bytes, "age_seconds", age, "state",
-                         state_of(flow, frontend));
+                         flow->pacing.in_flight ? "released" : "parked");
 }
 
 json_t *hold_list(const struct hold *hold)

@@ -20,7 +20,7 @@ enum { BUFFER_SIZE = 32 * 1024 };
 struct sockets {
         struct mnl_socket *netlink;
         unsigned sequence;
-        uint8_t buffer[BUFFER_SIZE];
+        _Alignas(struct nlmsghdr) uint8_t buffer[BUFFER_SIZE];
 };
 
 /* What one inet_diag_msg says of a socket. */
