@@ -394,6 +394,8 @@ static int tear_down(void **state)
 {
         struct fixture *fixture = *state;
 
+        if (!fixture)
+                return 0;
         ring_buffer__free(fixture->doorbell.ring);
         hold_hooks_free(fixture->hooks, false);
         close_fd(fixture->ours);
