@@ -10,6 +10,7 @@
 #include "standalone/client.h"
 #include "standalone/managed.h"
 #include "standalone/readiness.h"
+#include "standalone/settled.h"
 
 static void note_flapping(struct managed *managed, const struct client *client)
 {
@@ -177,6 +178,13 @@ static bool accept_listener(size_t index, const struct listener *listener, void 
         return true;
 }
 
+static bool has_settled(void *userdata)
+{
+        const struct managed *managed = userdata;
+
+        return cgroup_has_settled(managed->cgroup);
+}
+
 static void on_ready(size_t index, void *userdata)
 {
         struct managed *managed = userdata;
@@ -195,6 +203,7 @@ static void on_all_ready(void *userdata)
 
 const struct readiness_callbacks managed_readiness_callbacks = {
         .accept = accept_listener,
+        .settled = has_settled,
         .ready = on_ready,
         .all_ready = on_all_ready,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "standalone/readiness.h"
 
+#include <netinet/in.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,11 +12,13 @@ enum { LOOK_PRIORITY = -10 }; /* before everything that is not about packets */
 
 #define LOOK_FIRST_NS (200 * NSEC_PER_USEC)
 #define LOOK_SLOWEST_NS (50 * NSEC_PER_MSEC)
+#define SETTLE_MAX_NS (100 * NSEC_PER_MSEC)
 
 struct readiness {
         struct sockets *sockets;
         struct frontend *frontends;
         bool *ready;
+        uint64_t *bound_ns; /* UDP: when it was first seen bound; 0: not yet */
         size_t n_frontends, n_ready;
         struct readiness_callbacks callbacks;
         void *userdata;
@@ -33,10 +36,24 @@ static bool frontend_has_listener(struct readiness *readiness, size_t index)
         return readiness->callbacks.accept(index, &listener, readiness->userdata);
 }
 
+static bool frontend_has_settled(struct readiness *readiness, size_t index)
+{
+        uint64_t now = now_monotonic_ns();
+
+        if (readiness->frontends[index].protocol != IPPROTO_UDP)
+                return true;
+        if (readiness->bound_ns[index] == 0) {
+                readiness->bound_ns[index] = now;
+                readiness->delay_ns = LOOK_FIRST_NS;
+                return false;
+        }
+        return readiness->callbacks.settled(readiness->userdata) || now - readiness->bound_ns[index] >= SETTLE_MAX_NS;
+}
+
 static void look(struct readiness *readiness)
 {
         for (size_t i = 0; i < readiness->n_frontends; i++) {
-                if (readiness->ready[i] || !frontend_has_listener(readiness, i))
+                if (readiness->ready[i] || !frontend_has_listener(readiness, i) || !frontend_has_settled(readiness, i))
                         continue;
                 readiness->ready[i] = true;
                 readiness->n_ready++;
@@ -75,7 +92,8 @@ int readiness_new(sd_event *event, struct sockets *sockets, const struct fronten
         readiness->n_frontends = n_frontends;
         readiness->frontends = calloc(n_frontends, sizeof(*readiness->frontends));
         readiness->ready = calloc(n_frontends, sizeof(*readiness->ready));
-        if (!readiness->frontends || !readiness->ready)
+        readiness->bound_ns = calloc(n_frontends, sizeof(*readiness->bound_ns));
+        if (!readiness->frontends || !readiness->ready || !readiness->bound_ns)
                 return -ENOMEM;
         memcpy(readiness->frontends, frontends, n_frontends * sizeof(*frontends));
 
@@ -97,6 +115,7 @@ struct readiness *readiness_free(struct readiness *readiness)
         sd_event_source_disable_unref(readiness->timer);
         free(readiness->frontends);
         free(readiness->ready);
+        free(readiness->bound_ns);
         free(readiness);
         return NULL;
 }
@@ -111,6 +130,7 @@ static int look_soon(struct readiness *readiness)
 int readiness_begin(struct readiness *readiness)
 {
         memset(readiness->ready, 0, readiness->n_frontends * sizeof(*readiness->ready));
+        memset(readiness->bound_ns, 0, readiness->n_frontends * sizeof(*readiness->bound_ns));
         readiness->n_ready = 0;
         return look_soon(readiness);
 }

@@ -4,6 +4,8 @@
  * readiness_look() is called when a socket of the workload begins to listen. That doorbell rings just before the kernel's tables show
  * the socket, and a listener outside the workload's cgroup rings none: so from readiness_begin() until all are ready the module also
  * looks by itself, after 200 us, doubling up to every 50 ms.
+ *
+ * A bound UDP socket counts once its server has settled, and after 100 ms at the latest (see settled.h).
  */
 #pragma once
 
@@ -20,6 +22,8 @@ struct sockets;
 struct readiness_callbacks {
         /* Whether @listener counts as the frontend's. */
         bool (*accept)(size_t index, const struct listener *listener, void *userdata);
+        /* Whether the workload is done setting up what it has bound. */
+        bool (*settled)(void *userdata);
         /* Frontend @index became ready. Called from the event loop. */
         void (*ready)(size_t index, void *userdata);
         /* All of them are; the module has stopped looking. */
