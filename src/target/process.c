@@ -39,6 +39,7 @@ struct process {
         struct process_exit exit; /* of the present run, as far as it is known */
 
         int cgroup_fd;
+        bool cgroup_was_killed;         /* see run_command() */
         sd_event_source *cgroup_source; /* inotify on cgroup.events */
         pid_t main_pid;
         int main_fd; /* pidfd, -1 when the main process is gone or unknown */
@@ -164,6 +165,8 @@ static void reap_main(struct process *process)
                         return; /* not yet for its parent to see */
                 if (process->exit.error == 0)
                         describe_exit(&process->exit, &info);
+                if (process->exit.signaled && process->exit.status == SIGKILL)
+                        process->cgroup_was_killed = true;
         }
         forget_main(process);
         if (process->state == PROCESS_STOPPING)
@@ -240,6 +243,9 @@ static int open_cgroup(struct process *process)
         return MIN(r, 0);
 }
 
+/* Once somebody has written to cgroup.kill, the kernel kills whatever clone3() places into that cgroup: cgroup_css_set_fork() notes the
+ * kill_seq of the parent's cgroup, and cgroup_post_fork() compares it with the child's (kernel/cgroup/cgroup.c, seen on 6.18). So after
+ * any SIGKILL the child joins by itself, which is slower. */
 static int run_command(struct process *process)
 {
         _cleanup_(close_fdp) int output_fd = -1, pidfd = -1;
@@ -260,9 +266,11 @@ static int run_command(struct process *process)
                 fail_start(process, r, message);
                 return r;
         }
-        r = spawn(
-                &(struct spawn_request){ .settings = &process->settings, .cgroup_fd = process->cgroup_fd, .output_fd = output_fd },
-                &spawned, &failure);
+        r = spawn(&(struct spawn_request){ .settings = &process->settings,
+                                           .cgroup_fd = process->cgroup_fd,
+                                           .output_fd = output_fd,
+                                           .without_clone3 = process->cgroup_was_killed },
+                  &spawned, &failure);
         if (r < 0) {
                 fail_start(process, r, spawn_failure_format(&failure, &process->settings, message, sizeof(message)));
                 return r;
@@ -290,6 +298,7 @@ static void kill_all(struct process *process)
 {
         int r = cgroup_kill(process->cgroup_fd);
 
+        process->cgroup_was_killed = true;
         if (r < 0 && r != -ENODEV && !process->kill_failed) {
                 process->kill_failed = true;
                 log_error("policy \"%s\": cannot kill what runs in %s: %s", process->name, process->cgroup, strerror(-r));
