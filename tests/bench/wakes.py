@@ -79,7 +79,8 @@ def added(report, name, by_hand, through_lull):
 def measure_cold_starts(report, make_node):
     by_hand, through_lull, phases = cold_starts(make_node, server(listen=LISTEN), WAKES)
     report.add_percentiles("first packet → start requested", "µs", microseconds(phases, "requested"), p50=200, p99=1000)
-    report.add_percentiles("listening seen → packet re-injected", "µs", microseconds(phases, "released", "ready"), p50=None, p99=1000)
+    report.add_percentiles("listening seen → packet re-injected", "µs", microseconds(phases, "released", "ready"), p50=None,
+                           p99=1000)
     report.add("cold start: added to a small C server's own start, median", "ms",
                (statistics.median(through_lull) - statistics.median(by_hand)) * 1000, raw=[by_hand, through_lull])
     added(report, "small C server", by_hand, through_lull)
@@ -94,7 +95,8 @@ def measure_many_first_connections(report, make_node):
     seconds = [attempt.seconds for attempt in attempts]
     unserved = sum(not attempt.connected or attempt.retransmissions > 0 for attempt in attempts)
     report.add("200 first connections, backlog 5: refused or waiting for a retransmission", "count", unserved, 0, raw=seconds)
-    report.add("200 first connections, backlog 5: longest wait after listening (300 ms)", "ms", (max(seconds) - 0.3) * 1000, raw=seconds)
+    report.add("200 first connections, backlog 5: longest wait after listening (300 ms)", "ms", (max(seconds) - 0.3) * 1000,
+               raw=seconds)
 
 
 def resident_megabytes(pid):
@@ -123,7 +125,7 @@ def measure_flood(report, make_node):
         flood.terminate()
         flood.join()
     flooded = node.control.packets("held") + node.control.packets("passed") + node.control.packets("dropped")
-    report.add_percentiles(f"SYN flood at a neighbour ({flooded / 1e3:.0f} thousand): first packet → start requested", "ms", requested,
-                           p99=10)
+    report.add_percentiles(f"SYN flood at a neighbour ({flooded / 1e3:.0f} thousand): first packet → start requested", "ms",
+                           requested, p99=10)
     report.add("SYN flood at a neighbour: SYNs repeated by the others' clients", "count", repeated, 0)
     report.add("SYN flood: memory grown by", "MB", resident_megabytes(node.daemon.pid) - before, 24)

@@ -41,9 +41,11 @@ def nginx(node):
     return ["taskset", "--cpu-list", "0", "/usr/sbin/nginx", "-e", "/dev/null", "-c", str(configuration)]
 
 
-def sleepers(count):
-    """@count policies that nobody wakes, in one text."""
-    return "---\n".join(policy(f"sleeper-{i}", [f"tcp/0.0.0.0:{FIRST_PORT + i}"], ["/bin/true"]) for i in range(count))
+def write_sleepers(node, count):
+    """@count policies that nobody wakes, a thousand a file."""
+    texts = [policy(f"sleeper-{i}", [f"tcp/0.0.0.0:{FIRST_PORT + i}"], ["/bin/true"]) for i in range(count)]
+    for first in range(0, count, 1000):
+        node.write_policy("---\n".join(texts[first:first + 1000]), f"sleepers-{first}")
 
 
 def await_answer(node):
@@ -58,8 +60,8 @@ def await_answer(node):
 def load(node, *options, seconds=1):
     """Requests a second, and the 99th percentile of the latency in seconds."""
     output = node.client("routed").namespace.run(
-        "taskset", "--cpu-list", "1", "wrk", "--threads", 1, "--connections", 16, "--duration", f"{seconds}s", "--latency", *options,
-        f"http://192.0.2.1:{PORT}/").stdout
+        "taskset", "--cpu-list", "1", "wrk", "--threads", 1, "--connections", 16, "--duration", f"{seconds}s", "--latency",
+        *options, f"http://192.0.2.1:{PORT}/").stdout
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", output).group(1))
     latency, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", output).groups()
     return rate, float(latency) * UNITS[unit]
@@ -74,19 +76,15 @@ def rounds(nodes, count, *options):
     return results
 
 
-def column(results, name, index):
-    return [sample[index] for sample in results[name]]
-
-
 def compare(report, results, what, name, title, rate_budget, latency_budget):
-    report.add_ratio(f"{what}, {title} ÷ without lull", column(results, name, 0), column(results, "none", 0), rate_budget, "higher")
-    report.add_ratio(f"{what}: p99 latency, {title} ÷ without lull", column(results, name, 1), column(results, "none", 1), latency_budget)
+    (rates, latencies), (rates_without, latencies_without) = (zip(*results[which]) for which in (name, "none"))
+    report.add_ratio(f"{what}, {title} ÷ without lull", rates, rates_without, rate_budget, "higher")
+    report.add_ratio(f"{what}: p99 latency, {title} ÷ without lull", latencies, latencies_without, latency_budget)
 
 
-def awake_under_lull(make_node, others=""):
+def awake_under_lull(make_node, others=0):
     node = make_node()
-    if others:
-        node.write_policy(others, "sleepers")
+    write_sleepers(node, others)
     daemon = node.start(policy("web", [f"tcp/0.0.0.0:{PORT}"], nginx(node)))
     await_answer(node)
     node.control.until_phase("Awake")
@@ -100,12 +98,12 @@ def cpu_seconds(pid):
 
 
 def hook_cost(node):
-    """Nanoseconds a packet, over all packets while holding is attached. The statistics cost something themselves: not while timing."""
+    """Nanoseconds a packet, whatever packet, while holding is attached. The statistics cost something too: not while timing."""
     switch = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
     before = switch.read_text(encoding="ascii")
 
     def totals():
-        hooks = [program for program in node.control.get("/v1/programs")["programs"] if program["attach"].startswith("netfilter")]
+        hooks = [program for program in node.control.get("/v1/programs")["programs"] if program["type"] == "netfilter"]
         return sum(hook["run_count"] for hook in hooks), sum(hook["run_time_seconds"] for hook in hooks)
     switch.write_text("1", encoding="ascii")
     try:
@@ -122,9 +120,9 @@ def measure_warm(report, make_node):
     process = none.namespace.start(*nginx(none))
     await_answer(none)
     awake, _ = awake_under_lull(make_node)
-    many, start_seconds = awake_under_lull(make_node, sleepers(MANY))
+    many, start_seconds = awake_under_lull(make_node, MANY)
     hundred = make_node()
-    hundred.write_policy(sleepers(100), "sleepers")
+    write_sleepers(hundred, 100)
     hundred.start()
     idle_since, idle_cpu = time.monotonic(), cpu_seconds(hundred.daemon.pid)
 

@@ -65,8 +65,8 @@ class Node:
         """Processes of the policy's workload."""
         return self.cgroup.pids(policy) if (self.cgroup.path / policy).exists() else []
 
-    def cgroup_kill(self, policy):
-        """Ends the policy's workload behind lulld's back."""
+    def kill_workload(self, policy):
+        """Behind lulld's back."""
         (self.cgroup.path / policy / "cgroup.kill").write_text("1", encoding="ascii")
 
     def server_log(self, policy):

@@ -18,7 +18,7 @@ def merge(base, changes):
     return merged
 
 
-def policy(name="web", listen=("tcp/0.0.0.0:8080", "tcp/[::]:8080"), command=None, **spec):
+def policy(name="web", listen=("tcp/[::]:8080",), command=None, **spec):
     """A document for lulld, as JSON, which is YAML. Without a command the test server serves what is listened on.
 
     It does not fall asleep by itself within a test, unless idle says so: see asleep_after()."""
@@ -30,9 +30,9 @@ def policy(name="web", listen=("tcp/0.0.0.0:8080", "tcp/[::]:8080"), command=Non
         "wake": {"holdTimeout": "20s"},
     }
     return json.dumps({"apiVersion": "lull.dev/v1alpha1", "kind": "ScaleToZero", "metadata": {"name": name},
-                       "spec": merge(base, spec)}, indent=2) + "\n"
+                       "spec": merge(base, spec)}) + "\n"
 
 
-def server(*options, listen=("tcp/0.0.0.0:8080", "tcp/[::]:8080")):
+def server(*options, listen=("tcp/[::]:8080",)):
     """The test server's command line."""
     return [tool("server"), *options, *listen]

@@ -11,6 +11,7 @@
  *     --exit STATUS          ends after --wait instead of listening
  *     --burn                 keeps one CPU busy
  *     --ignore-term          does not end at SIGTERM
+ *     --v6only               leaves IPv4 to another socket of the same port
  *
  * TCP: each piece received is answered by "HTTP/1.1 200 OK" with the process id as its body. UDP: each datagram is answered by
  * "NUMBER LENGTH START": how many came before it, its length, its first 32 bytes.
@@ -36,7 +37,7 @@ struct settings {
         unsigned wait_ms, accept_every_ms, answer_after_ms;
         const char *greeting;
         int exit_status; /* -1: listen */
-        bool burn, ignore_term;
+        bool burn, ignore_term, v6only;
 };
 
 struct connection {
@@ -176,7 +177,7 @@ static void serve(const struct settings *settings, const char *where)
         if (fd < 0)
                 err(1, "socket");
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        if (address.ss_family == AF_INET6)
+        if (address.ss_family == AF_INET6 && settings->v6only)
                 setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
         if (bind(fd, (struct sockaddr *)&address, length) < 0)
                 err(1, "bind to %s", where);
@@ -204,6 +205,7 @@ static void parse_options(int argc, char **argv, struct settings *settings)
                 { "exit", required_argument, NULL, 'e' },
                 { "burn", no_argument, NULL, 'u' },
                 { "ignore-term", no_argument, NULL, 't' },
+                { "v6only", no_argument, NULL, '6' },
                 {},
         };
 
@@ -232,6 +234,9 @@ static void parse_options(int argc, char **argv, struct settings *settings)
                         break;
                 case 't':
                         settings->ignore_term = true;
+                        break;
+                case '6':
+                        settings->v6only = true;
                         break;
                 default:
                         errx(2, "see the head of server.c");
