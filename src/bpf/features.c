@@ -151,10 +151,10 @@ static int probe_socket_storage(void)
         return r < 0 ? r : libbpf_probe_bpf_map_type(BPF_MAP_TYPE_SK_STORAGE, NULL);
 }
 
-static int probe_storage_iterator(void)
+static int probe_socket_iterator(void)
 {
         const struct bpf_insn return_zero[] = { RETURN(0) };
-        int target = find_kernel_function("bpf_iter_bpf_sk_storage_map");
+        int target = find_kernel_function("bpf_iter_tcp");
 
         if (target <= 0)
                 return target;
@@ -190,7 +190,7 @@ static const struct {
         [FEATURE_CGROUP_SKB] = { "cgroup-skb", probe_cgroup_skb, "activity: requests and answers" },
         [FEATURE_SOCK_OPS] = { "sock-ops", probe_sock_ops, "activity: connections" },
         [FEATURE_SOCKET_STORAGE] = { "socket-storage", probe_socket_storage, "activity: what each socket waits for" },
-        [FEATURE_STORAGE_ITERATOR] = { "storage-iterator", probe_storage_iterator, "activity: reading all sockets at once" },
+        [FEATURE_SOCKET_ITERATOR] = { "socket-iterator", probe_socket_iterator, "activity: reading all connections at once" },
         [FEATURE_CLONE_INTO_CGROUP] = { "clone-into-cgroup", probe_clone_into_cgroup, "starting processes in their cgroup" },
 };
 static_assert(ELEMENTSOF(features) == FEATURE_MAX, "every feature has a row");

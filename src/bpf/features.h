@@ -15,7 +15,7 @@ enum feature {
         FEATURE_CGROUP_SKB,
         FEATURE_SOCK_OPS,
         FEATURE_SOCKET_STORAGE,
-        FEATURE_STORAGE_ITERATOR, /* bpf_iter over socket storage */
+        FEATURE_SOCKET_ITERATOR, /* bpf_iter over TCP sockets */
         FEATURE_CLONE_INTO_CGROUP,
         FEATURE_MAX,
 };
