@@ -40,7 +40,7 @@ static int print_status(struct cli *cli, const json_t *status)
         table_cell(table, "policies");
         cell_policies(table, json_object_get(status, "policies"));
         table_cell(table, "holding");
-        table_cell(table, "hooks %s, %lld packets parked",
+        table_cell(table, "hooks %s; parked packets: %lld",
                    json_is_true(json_object_get(hold, "attached")) ? "attached" : "not attached", member_integer(hold, "parked"));
 
         r = table_print(table, stdout);

@@ -113,7 +113,7 @@ long long member_integer(const json_t *object, const char *name)
 char *member_duration(const json_t *object, const char *name, char buffer[static DURATION_TEXT_MAX])
 {
         if (!json_is_number(json_object_get(object, name)))
-                return strcpy(buffer, "-");
+                return memcpy(buffer, "-", sizeof("-"));
         return duration_format((uint64_t)(MAX(member_number(object, name), 0.0) * 1e9 + 0.5), buffer);
 }
 

@@ -67,10 +67,10 @@ static void rows_activity(struct table *table, const json_t *activity)
         if (!json_is_object(activity))
                 return;
         table_cell(table, "activity");
-        table_cell(table, "%lld connections, %lld outbound, %lld open requests", member_integer(activity, "connections"),
+        table_cell(table, "connections: %lld served, %lld outbound; open requests: %lld", member_integer(activity, "connections"),
                    member_integer(activity, "outbound"), member_integer(activity, "open_requests"));
         table_cell(table, "  in all");
-        table_cell(table, "%lld connections, %lld bytes received, %lld sent", member_integer(activity, "connections_total"),
+        table_cell(table, "connections: %lld; bytes: %lld received, %lld sent", member_integer(activity, "connections_total"),
                    member_integer(activity, "received_bytes"), member_integer(activity, "sent_bytes"));
         table_cell(table, "  CPU");
         table_cell(table, "%.2f cores", member_number(activity, "cpu_cores"));
@@ -128,7 +128,7 @@ static int rows_policy(struct cli *cli, struct table *table, const json_t *polic
         row_idle(table, json_object_get(policy, "idle"));
         rows_activity(table, json_object_get(policy, "activity"));
         table_cell(table, "held");
-        table_cell(table, "%lld packets parked", member_integer(json_object_get(policy, "held"), "parked"));
+        table_cell(table, "parked packets: %lld", member_integer(json_object_get(policy, "held"), "parked"));
         row_wake(table, json_object_get(policy, "last_wake"));
         row_sleep(table, json_object_get(policy, "last_sleep"));
         rows_conditions(table, json_object_get(policy, "conditions"));

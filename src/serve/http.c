@@ -258,7 +258,7 @@ int http_server_new(sd_event *event, int listen_fd, const struct http_route *rou
                                  leave_encoded, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_END);
         if (!server->daemon)
                 return -EIO;
-        fd = -1; /* the daemon's */
+        (void)TAKE_FD(fd); /* the daemon's */
 
         r = server_attach(server);
         if (r < 0)

@@ -7,6 +7,8 @@
 
 #include "serve/metric_table.h"
 
+enum { NUMBER_TEXT_MAX = 32 };
+
 struct metrics_writer {
         FILE *file;
         char *text;
@@ -99,14 +101,14 @@ static void write_label(FILE *file, const char *separator, const char *name, con
 }
 
 /* The shortest of the usual forms that reads back as the same number. */
-static void format_value(double value, char buffer[static 32])
+static void format_value(double value, char buffer[static NUMBER_TEXT_MAX])
 {
         if (isnan(value))
-                strcpy(buffer, "NaN");
+                snprintf(buffer, NUMBER_TEXT_MAX, "NaN");
         else if (isinf(value))
-                strcpy(buffer, value > 0 ? "+Inf" : "-Inf");
-        else if (snprintf(buffer, 32, "%.15g", value) > 0 && strtod(buffer, NULL) != value)
-                snprintf(buffer, 32, "%.17g", value);
+                snprintf(buffer, NUMBER_TEXT_MAX, value > 0 ? "+Inf" : "-Inf");
+        else if (snprintf(buffer, NUMBER_TEXT_MAX, "%.15g", value) > 0 && strtod(buffer, NULL) != value)
+                snprintf(buffer, NUMBER_TEXT_MAX, "%.17g", value);
 }
 
 /* @bound, or NULL, is the value of a bucket's label "le". */
@@ -114,7 +116,7 @@ static void write_sample(struct metrics_writer *writer, const char *suffix, cons
                          double value)
 {
         const char *separator = "{";
-        char number[32];
+        char number[NUMBER_TEXT_MAX];
 
         format_value(value, number);
         fprintf(writer->file, "%s%s", writer->family->name, suffix);
@@ -164,7 +166,7 @@ void metrics_histogram(struct metrics_writer *writer, const char *const *labels,
         if (!sample_is_allowed(writer, true, labels))
                 return;
         for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-                char bound[32];
+                char bound[NUMBER_TEXT_MAX];
 
                 below += histogram->buckets[i];
                 format_value(bucket_bounds[i], bound);

@@ -29,7 +29,7 @@
         "{\"name\":\"dns\",\"phase\":\"Asleep\",\"since_seconds\":3600,\"listen\":[\"udp/[::]:53\"],\"idle\":null,"                \
         "\"held\":{\"parked\":3},\"conditions\":[{\"type\":\"WakeFailed\"},{\"type\":\"Flapping\"}]}"
 #define WHY_TEXT                                                                                                                   \
-        "web is Awake since 12:00:00 UTC (12.5s). A packet from 192.0.2.7:40000 (cu\033l, pid 4242, /user.slice) to "                 \
+        "web is Awake since 12:00:00 UTC (12.5s). A packet from 192.0.2.7:40000 (cu\033l, pid 4242, /user.slice) to "              \
         "tcp/192.0.2.1:8080 woke it: requested after 0.2ms, started 1.2ms."
 
 static const struct {
@@ -135,7 +135,7 @@ static void people_get_aligned_text(void **state)
         static const struct expectation expectations[] = {
                 { "status", "daemon    lulld 0.1.0, standalone, pid 4711, up 5m2s\n"
                             "policies  3: 1 awake, 0 sleeping, 2 asleep, 0 waking\n"
-                            "holding   hooks attached, 3 packets parked\n"
+                            "holding   hooks attached; parked packets: 3\n"
                             "\n"
                             "Policies left out because of errors:\n"
                             "  web.yaml:7: spec.idle.after: \"5 minutes\" is not a duration\n" },
@@ -150,10 +150,10 @@ static void people_get_aligned_text(void **state)
                                      "  command   python3 -m http.server\n"
                                      "  cgroup    /sys/fs/cgroup/lull/web\n"
                                      "idle        idle: no activity for 2.5s; sleeps after 5m\n"
-                                     "activity    1 connections, 0 outbound, 0 open requests\n"
-                                     "  in all    9 connections, 1234 bytes received, 5678 sent\n"
+                                     "activity    connections: 1 served, 0 outbound; open requests: 0\n"
+                                     "  in all    connections: 9; bytes: 1234 received, 5678 sent\n"
                                      "  CPU       0.01 cores\n"
-                                     "held        0 packets parked\n"
+                                     "held        parked packets: 0\n"
                                      "last wake   2026-01-31T11:59:59.750Z, by packet from 192.0.2.7:40000, ready after 210ms\n"
                                      "last sleep  2026-01-31T11:50:00.250Z, idle: no activity for 5m2s\n" },
                 { "policy why web", "web is Awake since 12:00:00 UTC (12.5s). A packet from 192.0.2.7:40000 (cu?l,\n"

@@ -112,7 +112,9 @@ static void what_upsets_a_terminal_is_not_printed(void **state)
         struct harness *harness = *state;
         _cleanup_(run_freep) struct run *run = NULL;
 
-        event_log_add(harness->log, "web", "Woken", "by \033[2Jcurl \xc2\x9b" "2J \xc3\xa9");
+        event_log_add(harness->log, "web", "Woken",
+                      "by \033[2Jcurl \xc2\x9b"
+                      "2J \xc3\xa9");
         run = run_start(harness, "event follow");
         run_serve(harness, run, "by ?[2Jcurl ??2J \xc3\xa9\n");
         kill(run->pid, SIGINT);
