@@ -35,6 +35,8 @@ class EventStream:
         self.sock.connect(str(path))
         self.sock.sendall(f"GET /v1/events/stream?after={after} HTTP/1.1\r\nHost: lulld\r\n\r\n".encode())
         self.pending = b""
+        self.poller = select.poll()
+        self.poller.register(self.sock, select.POLLIN)
 
     def next(self, timeout):
         """The next event, or None when none came in time."""
@@ -45,7 +47,7 @@ class EventStream:
                 if line.startswith(b"{"):  # everything else is the answer's head and its chunks' lengths
                     return json.loads(line)
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.sock], [], [], left)[0]:
+            if left <= 0 or not self.poller.poll(left * 1000):
                 return None
             data = self.sock.recv(65536)
             if not data:

@@ -61,10 +61,13 @@ class Daemon:
     def await_ready(self, notify, timeout):
         deadline = time.monotonic() + timeout
         died = os.pidfd_open(self.process.pid)
+        poller = select.poll()
+        poller.register(notify, select.POLLIN)
+        poller.register(died, select.POLLIN)
         try:
             while True:
-                readable, _, _ = select.select([notify, died], [], [], max(0, deadline - time.monotonic()))
-                if notify in readable:
+                readable = [fd for fd, _ in poller.poll(max(0, deadline - time.monotonic()) * 1000)]
+                if notify.fileno() in readable:
                     if "READY=1" in notify.recv(4096).decode().splitlines():
                         return
                 elif readable:

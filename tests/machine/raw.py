@@ -38,8 +38,10 @@ class RawClient:
     def await_reset(self, timeout):
         """Whether a reset for this client's port comes in time."""
         deadline = time.monotonic() + timeout
+        poller = select.poll()
+        poller.register(self.socket, select.POLLIN)
         while (left := deadline - time.monotonic()) > 0:
-            if not select.select([self.socket], [], [], left)[0]:
+            if not poller.poll(left * 1000):
                 break
             packet = self.socket.recv(65536)
             tcp = packet[(packet[0] & 0x0F) * 4:]
