@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -229,6 +230,7 @@ static pid_t flood(void)
 
         if (child != 0)
                 return child;
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test fails */
         client = udp_socket(false);
         for (;;)
                 send(client, "x", 1, 0);
