@@ -128,6 +128,22 @@ static void tell_of_exit(struct managed *managed, const struct process_exit *exi
                                       exit->message);
 }
 
+/* A process that ends while packets are still being released leaves clients behind whose demand is long known. */
+static void wake_for_those_left(struct managed *managed)
+{
+        uint64_t now = now_monotonic_ns();
+
+        if (managed->machine.phase != PHASE_ASLEEP || holding_parked(managed->holding) == 0)
+                return;
+
+        managed->client_search = client_search_free(managed->client_search);
+        managed->wake = (struct wake_record){ .cause = CAUSE_PACKET, .zero_ns = now, .realtime_ns = now_realtime_ns() };
+        managed->wakes[CAUSE_PACKET]++;
+        managed_reach(managed, WAKE_DETECTED, now);
+        event_log_add(managed->context->events, managed->policy->name, "Woken", "packets were still held when its process ended");
+        managed_step(managed, PHASE_EVENT_DEMAND);
+}
+
 static void on_exited(struct process *process, const struct process_exit *exit, void *userdata)
 {
         struct managed *managed = userdata;
@@ -141,6 +157,7 @@ static void on_exited(struct process *process, const struct process_exit *exit, 
         }
         tell_of_exit(managed, exit);
         managed_step(managed, PHASE_EVENT_GONE);
+        wake_for_those_left(managed);
 }
 
 const struct process_callbacks managed_process_callbacks = { .started = on_started, .exited = on_exited };
