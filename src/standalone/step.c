@@ -79,10 +79,10 @@ static void stop_target(struct managed *managed)
         managed->sleep.began_ns = now_monotonic_ns();
         managed->sleep.stopped_ns = 0;
 
-        if (process_state(managed->process) == PROCESS_STOPPED)
-                return;
-        managed->stopping = true;
         process_stop(managed->process);
+        managed->stopping = process_state(managed->process) == PROCESS_STOPPING;
+        if (!managed->stopping)
+                managed->sleep.stopped_ns = managed->sleep.began_ns;
 }
 
 static void start_holding(struct managed *managed)
