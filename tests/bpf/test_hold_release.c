@@ -19,7 +19,7 @@
 #include "base/time.h"
 #include "hold/hold.h"
 
-enum { PORT = 8080, CLIENTS = 200, BACKLOG = 5, PATIENCE_US = 10 * 1000 * 1000 };
+enum { PORT = 8080, CLIENTS = 200, BACKLOG = 5, MAX_HELD = 1024, PATIENCE_US = 10 * 1000 * 1000 };
 
 struct fixture {
         sd_event *event;
@@ -29,6 +29,7 @@ struct fixture {
         struct hold_demand demand;
         uint64_t demand_ns;
         unsigned demands, released, answered, drained;
+        uint32_t max_held;
 };
 
 /* Where a client is, and which address it asks. */
@@ -79,6 +80,7 @@ static int enter_machine(void **state)
         struct fixture *fixture = calloc(1, sizeof(*fixture));
 
         machine_enter();
+        fixture->max_held = MAX_HELD;
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
         shell("mkdir -p /tmp/run && mount --bind /tmp/run /run && ip netns add theirs");
         shell("ip link add veth0 type veth peer name veth1 netns theirs && ip link set veth0 up && ip addr add 192.0.2.1/24 dev veth0");
@@ -107,9 +109,11 @@ static void sleep_behind(struct fixture *fixture, const char *const *listen, siz
 {
         struct hold_config config = { .bpffs = MACHINE_BPFFS };
         struct frontend frontends[4];
-        struct holding_config holding = {
-                .name = "web", .frontends = frontends, .n_frontends = n, .max_held = 1024, .hold_timeout_ns = timeout_ns
-        };
+        struct holding_config holding = { .name = "web",
+                                          .frontends = frontends,
+                                          .n_frontends = n,
+                                          .max_held = fixture->max_held,
+                                          .hold_timeout_ns = timeout_ns };
 
         fixture->demands = fixture->released = fixture->answered = fixture->drained = 0;
         for (size_t i = 0; i < n; i++)
@@ -189,6 +193,15 @@ static bool is_writable(int fd)
 static void turn(struct fixture *fixture)
 {
         assert_true(sd_event_run(fixture->event, 1000) >= 0);
+}
+
+static void turn_while_pending(struct fixture *fixture)
+{
+        int r;
+
+        while ((r = sd_event_run(fixture->event, 0)) > 0)
+                ;
+        assert_int_equal(r, 0);
 }
 
 #define run_until(fixture, condition)                                                                                              \
@@ -429,6 +442,109 @@ static void a_stop_hands_on_what_is_parked(void **state)
         close(server_fd);
 }
 
+static void a_refusal_is_final_for_the_flow_but_not_for_others(void **state)
+{
+        struct fixture *fixture = *state;
+        int fd, other;
+
+        sleep_behind(fixture, (const char *[]){ "tcp/0.0.0.0:8080" }, 1, 60 * NSEC_PER_SEC);
+        fd = client(fixture, &places[0], SOCK_STREAM);
+        run_until(fixture, fixture->demands == 1);
+        holding_refuse(fixture->holding);
+        assert_true(is_writable(fd));
+        assert_int_equal(connect_error(fd), ECONNREFUSED);
+        assert_int_equal(counted(fixture, "expired", "refused"), 1);
+        assert_false(holding_is_started(fixture->holding));
+
+        assert_int_equal(holding_start(fixture->holding), 0);
+        other = client(fixture, &places[0], SOCK_STREAM);
+        run_until(fixture, fixture->demands == 2);
+        close(fd);
+        close(other);
+}
+
+/* The kernel side lets packets pass once too many of them are outstanding. */
+static void what_has_gone_on_makes_room_for_as_much(void **state)
+{
+        static void (*const ways[])(struct holding *) = { holding_stop, holding_refuse };
+        struct fixture *fixture = *state;
+
+        fixture->max_held = 2;
+        sleep_behind(fixture, (const char *[]){ "tcp/0.0.0.0:8080" }, 1, 60 * NSEC_PER_SEC);
+        fixture->max_held = MAX_HELD;
+        for (size_t i = 0; i < 6; i++) {
+                int fd;
+
+                fixture->demands = 0;
+                assert_int_equal(holding_start(fixture->holding), 0);
+                fd = client(fixture, &places[0], SOCK_STREAM);
+                run_until(fixture, fixture->demands == 1);
+                assert_int_equal(holding_parked(fixture->holding), 1);
+                ways[i % ELEMENTSOF(ways)](fixture->holding);
+                close(fd);
+        }
+        assert_int_equal(counted(fixture, "passed", "quota"), 0);
+}
+
+static void who_may_not_wake_is_refused_at_once(void **state)
+{
+        struct fixture *fixture = *state;
+        struct prefix neighbours;
+        struct frontend frontend;
+        struct holding_ignore ignore = { .port = PORT };
+        struct holding_config configs[] = {
+                { .name = "from", .from = &neighbours, .n_from = 1 },
+                { .name = "ignore", .ignore = &ignore, .n_ignore = 1 },
+        };
+
+        assert_int_equal(prefix_parse("192.0.2.0/24", &neighbours), 0);
+        assert_int_equal(prefix_parse("127.0.0.0/8", &ignore.prefix), 0);
+        assert_int_equal(frontend_parse("tcp/0.0.0.0:8080", &frontend), 0);
+        sleep_behind(fixture, (const char *[]){ "tcp/0.0.0.0:9090" }, 1, 60 * NSEC_PER_SEC);
+        for (size_t i = 0; i < ELEMENTSOF(configs); i++) {
+                _cleanup_(holding_freep) struct holding *holding = NULL;
+                int here, there;
+
+                fixture->demands = 0;
+                configs[i].frontends = &frontend;
+                configs[i].n_frontends = 1;
+                configs[i].max_held = MAX_HELD;
+                configs[i].hold_timeout_ns = 60 * NSEC_PER_SEC;
+                assert_int_equal(holding_new(fixture->hold, &configs[i], NULL, &holding), 0);
+                assert_int_equal(holding_start(holding), 0);
+                here = client(fixture, &places[0], SOCK_STREAM);
+                assert_true(is_writable(here));
+                assert_int_equal(connect_error(here), ECONNREFUSED);
+                there = client(fixture, &places[4], SOCK_STREAM);
+                run_until(fixture, fixture->demands == 1);
+                close(here);
+                close(there);
+        }
+}
+
+static void an_address_that_comes_later_is_held_too(void **state)
+{
+        static const struct place later = { "a neighbour", "192.0.2.99", true };
+        struct fixture *fixture = *state;
+        int fd;
+
+        sleep_behind(fixture, (const char *[]){ "tcp/0.0.0.0:8080" }, 1, 60 * NSEC_PER_SEC);
+        shell("ip addr add 192.0.2.99/24 dev veth0");
+        turn_while_pending(fixture);
+        fd = client(fixture, &later, SOCK_STREAM);
+        run_until(fixture, fixture->demands == 1);
+        close(fd);
+
+        shell("ip addr del 192.0.2.99/24 dev veth0");
+        turn_while_pending(fixture);
+        fixture->demands = 0;
+        holding_rearm(fixture->holding);
+        fd = client(fixture, &later, SOCK_STREAM);
+        turn_while_pending(fixture);
+        assert_int_equal(fixture->demands, 0);
+        close(fd);
+}
+
 static void holding_again_while_releasing_holds_what_was_not_answered(void **state)
 {
         struct fixture *fixture = *state;
@@ -502,6 +618,10 @@ int main(void)
                 hold_test(what_was_sent_as_one_gso_packet_arrives_as_its_datagrams),
                 hold_test(who_waited_too_long_is_refused_as_without_lull),
                 hold_test(a_stop_hands_on_what_is_parked),
+                hold_test(a_refusal_is_final_for_the_flow_but_not_for_others),
+                hold_test(what_has_gone_on_makes_room_for_as_much),
+                hold_test(who_may_not_wake_is_refused_at_once),
+                hold_test(an_address_that_comes_later_is_held_too),
                 hold_test(holding_again_while_releasing_holds_what_was_not_answered),
                 hold_test(the_next_daemon_goes_on_holding_and_knows_who_asked),
                 hold_test(frontends_nobody_takes_over_are_let_go),
