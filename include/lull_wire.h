@@ -18,13 +18,13 @@
 #define LULL_WIRE_LAYOUT 1
 
 enum {
-        LULL_FRONTENDS_MAX = 16384,        /* frontends held at once, wildcards of both families counted twice */
-        LULL_PASS_MAX = 65536,             /* flows exempt at once; past that the least recently used is forgotten */
-        LULL_RULES_MAX = 65536,            /* prefixes in all ignore and wake.from lists */
-        LULL_LOCAL_MAX = 4096,             /* local prefixes of this host */
-        LULL_RING_BYTES = 2 * 1024 * 1024, /* hold's ring buffer */
-        LULL_HEARTBEAT_MAX_MS = 3000,      /* a daemon silent for longer is taken for dead, and traffic passes */
-        LULL_PACKET_SMALL = 256,           /* room for data in a record: a SYN fits the first, nearly every datagram the second */
+        LULL_FRONTENDS_MAX = 16384,    /* frontends held at once, wildcards of both families counted twice */
+        LULL_PASS_MAX = 65536,         /* flows exempt at once; past that the least recently used is forgotten */
+        LULL_RULES_MAX = 65536,        /* prefixes in all ignore and wake.from lists */
+        LULL_LOCAL_MAX = 4096,         /* local prefixes of this host */
+        LULL_RING_BYTES = 1024 * 1024, /* hold's ring buffer; the daemon maps it twice */
+        LULL_HEARTBEAT_MAX_MS = 3000,  /* a daemon silent for longer is taken for dead, and traffic passes */
+        LULL_PACKET_SMALL = 256,       /* room for data in a record: a SYN fits the first, nearly every datagram the second */
         LULL_PACKET_MEDIUM = 2048,
         LULL_PACKET_LARGE = 65536,
 };

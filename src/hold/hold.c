@@ -129,13 +129,38 @@ static void beat(struct hold *hold)
         __atomic_store_n(&hold_hooks_control(hold->hooks)->heartbeat_ns, now_monotonic_ns(), __ATOMIC_RELAXED);
 }
 
+/* Every packet that is demand ends in one of these verdicts: while their sum stands still, no entry of the map needs to be looked at. */
+static uint64_t count_demand(const struct hold *hold)
+{
+        static const enum lull_counter verdicts[] = {
+                LULL_COUNTER_HELD,       LULL_COUNTER_HELD_PLANNED,   LULL_COUNTER_HELD_RING_FULL, LULL_COUNTER_HELD_UNREADABLE,
+                LULL_COUNTER_PASS_QUOTA, LULL_COUNTER_PASS_TOO_LARGE,
+        };
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(verdicts); i++)
+                sum += hold_hooks_counter(hold->hooks, verdicts[i]);
+        return sum;
+}
+
+static void read_demand(struct hold *hold)
+{
+        uint64_t counted = count_demand(hold);
+
+        if (counted == hold->demand_counted)
+                return;
+
+        hold->demand_counted = counted;
+        demand_read_all(hold);
+}
+
 static int on_beat(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct hold *hold = userdata;
 
         beat(hold);
         if (++hold->beats % BEATS_PER_READ == 0)
-                demand_read_all(hold);
+                read_demand(hold);
         (void)sd_event_source_set_time_relative(source, BEAT_US);
         notices_flush(hold);
         return 0;
