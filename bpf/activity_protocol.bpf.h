@@ -12,6 +12,7 @@ enum {
         WEBSOCKET_CONTROL = 8, /* opcodes from here on: close, ping, pong (RFC 6455) */
         WEBSOCKET_MASK_BYTES = 4,
         UNKNOWN_SMALL_BYTES = 128,
+        HEAD_PARTIAL_MAX = 160,
 };
 
 /* The first bytes of a payload, zeros past its end. */
@@ -118,12 +119,43 @@ static __always_inline bool payload_received(struct __sk_buff *skb, struct activ
         return true;
 }
 
-static __always_inline bool plain_sent(struct activity_socket *socket, const struct payload *payload, const __u8 *head)
+struct head_end {
+        struct __sk_buff *skb;
+        __u32 offset;
+        bool found;
+};
+
+static long find_head_end(__u32 index, struct head_end *end)
 {
-        if (is_http1_status(head) && head[9] == '1') {
-                if (head[10] != '0' || head[11] != '1')
-                        return true; /* informational: the answer is yet to come */
-                WRITE_ONCE(socket->sent_flags, socket->sent_flags | ACTIVITY_UPGRADED);
+        __u8 bytes[4];
+
+        if (bpf_skb_load_bytes(end->skb, end->offset + index, bytes, sizeof(bytes)) < 0)
+                return 1;
+        end->found = bytes[0] == '\r' && bytes[1] == '\n' && bytes[2] == '\r' && bytes[3] == '\n';
+        return end->found;
+}
+
+/* A short packet without the empty line that ends a head: some servers send the status before they begin to work. */
+static __always_inline bool is_partial_head(struct __sk_buff *skb, const struct payload *payload)
+{
+        struct head_end end = { .skb = skb, .offset = payload->offset };
+
+        if (payload->length > HEAD_PARTIAL_MAX)
+                return false;
+        bpf_loop(HEAD_PARTIAL_MAX, find_head_end, &end, 0);
+        return !end.found;
+}
+
+static __always_inline bool plain_sent(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
+                                       const __u8 *head)
+{
+        if (is_http1_status(head)) {
+                bool informational = head[9] == '1', upgrade = informational && head[10] == '0' && head[11] == '1';
+
+                if ((informational && !upgrade) || is_partial_head(skb, payload))
+                        return true; /* the answer is yet to come */
+                if (upgrade)
+                        WRITE_ONCE(socket->sent_flags, socket->sent_flags | ACTIVITY_UPGRADED);
         } else if ((socket->sent_flags & ACTIVITY_UPGRADED) && is_websocket_control(head, payload->length, false)) {
                 return false;
         }
@@ -163,7 +195,7 @@ static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_
                 unknown_sent(socket, payload);
                 return true;
         }
-        return plain_sent(socket, payload, head);
+        return plain_sent(skb, socket, payload, head);
 }
 
 #endif

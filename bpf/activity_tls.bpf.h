@@ -7,6 +7,7 @@
 
 enum {
         TLS_HEADER = 5,
+        TLS_CHANGE_CIPHER_SPEC = 20,
         TLS_HANDSHAKE = 22,
         TLS_APPLICATION_DATA = 23,
         TLS_CLIENT_HELLO = 1,
@@ -23,6 +24,7 @@ enum {
         TLS_TICKET_MIN = 60,
         TLS_TICKET_MAX = 1500,
         TLS_TICKETS_MAX = 4,
+        TLS_EARLY_TICKET_MIN = 110, /* an HTTP/2 server's SETTINGS are shorter */
         TLS_H2_SETTINGS_MAX = 128,
 };
 
@@ -49,15 +51,12 @@ static __always_inline __u32 tls_plain_size(struct activity_socket *socket, __u3
         return length - (READ_ONCE(socket->sent_flags) & ACTIVITY_TLS_13 ? TLS_13_OVERHEAD : TLS_12_GCM_OVERHEAD);
 }
 
-/* A PING of the client's is answered at once, so it is taken for a request until its acknowledgement goes out; a request that happens
- * to have its size then stays open. What follows a PING of the server's is the acknowledgement. */
+/* Each PING is acknowledged by one of the same size, so both directions count alike once all is quiet. A PING of the client's is taken
+ * for a request until its acknowledgement goes out, which is at once; a request that happens to have its size then stays open. */
 static __always_inline void h2_ping_received(struct activity_socket *socket, __u64 now)
 {
-        if (READ_ONCE(socket->pings) != socket->pongs) {
-                socket->pongs++;
-                return;
-        }
-        if (has_open_data_request(socket))
+        WRITE_ONCE(socket->pings_received, socket->pings_received + 1);
+        if ((__s32)(socket->pings_received - READ_ONCE(socket->pings_sent)) <= 0 || has_open_data_request(socket))
                 return;
         WRITE_ONCE(socket->ping_request, socket->requests + 1);
         open_request(socket, false, now);
@@ -65,12 +64,26 @@ static __always_inline void h2_ping_received(struct activity_socket *socket, __u
 
 static __always_inline void h2_ping_sent(struct activity_socket *socket)
 {
-        __u32 requests = READ_ONCE(socket->requests);
-
-        if (has_open_data_request(socket) && READ_ONCE(socket->ping_request) == requests)
+        WRITE_ONCE(socket->pings_sent, socket->pings_sent + 1);
+        if ((__s32)(socket->pings_sent - READ_ONCE(socket->pings_received)) >= 0 &&
+            READ_ONCE(socket->ping_request) == READ_ONCE(socket->requests))
                 answer_requests(socket);
-        else if (!has_open_data_request(socket))
-                WRITE_ONCE(socket->pings, socket->pings + 1);
+}
+
+/* Frames that share a record have sizes that requests have too, so only single ones are known, and those that come with the
+ * acknowledgement of the server's SETTINGS: no request is that small before the client's header table has filled. */
+static __always_inline bool tls_is_h2_control_received(struct activity_socket *socket, __u32 size, __u64 now)
+{
+        bool settling =
+                !(socket->received_flags & ACTIVITY_TLS_H2_SETTLED) && (READ_ONCE(socket->sent_flags) & ACTIVITY_TLS_H2_SETTINGS);
+
+        if (!h2_is_control_size(size, false) && !(settling && (size == 18 || size == 22)))
+                return false;
+        if (settling)
+                socket->received_flags |= ACTIVITY_TLS_H2_SETTLED;
+        if (size == H2_PING_SIZE)
+                h2_ping_received(socket, now);
+        return true;
 }
 
 /* Both return whether the record is activity. */
@@ -93,35 +106,50 @@ static __always_inline bool tls_received(struct activity_socket *socket, __u8 ty
                 socket->received_flags |= ACTIVITY_TLS_CLIENT_FINISHED;
                 return true;
         }
-        if ((socket->received_flags & ACTIVITY_TLS_H2_OFFERED) && h2_is_control_size(tls_plain_size(socket, length), false)) {
-                if (tls_plain_size(socket, length) == H2_PING_SIZE)
-                        h2_ping_received(socket, now);
+        if ((socket->received_flags & ACTIVITY_TLS_H2_OFFERED) &&
+            tls_is_h2_control_received(socket, tls_plain_size(socket, length), now))
                 return false;
-        }
 
         open_request(socket, false, now);
         return true;
 }
 
-/* In TLS 1.3 a server sends session tickets after the client's Finished, before the application has seen the request: one or several
- * of the same size. */
+/* In TLS 1.3 a server's session tickets come before the application has seen the request: after the client's Finished, one or several
+ * of the same size (OpenSSL, BoringSSL), or already after its own Finished (Go). */
 static __always_inline bool tls_is_ticket(struct activity_socket *socket, __u32 length, __u64 now)
 {
         if (!(socket->sent_flags & ACTIVITY_TLS_13) || (socket->sent_flags & ACTIVITY_TLS_TICKETS_OVER))
                 return false;
 
-        if (socket->tickets == 0 && length >= TLS_TICKET_MIN && length <= TLS_TICKET_MAX &&
-            now - socket->client_data_ns < TLS_TICKETS_WITHIN_NS) {
+        if (now - socket->client_data_ns < TLS_TICKETS_WITHIN_NS && socket->tickets < TLS_TICKETS_MAX &&
+            (socket->tickets ? length == socket->ticket_bytes : length >= TLS_TICKET_MIN && length <= TLS_TICKET_MAX)) {
                 socket->ticket_bytes = (__u16)length;
-                socket->tickets = 1;
-                return true;
-        }
-        if (socket->tickets > 0 && socket->tickets < TLS_TICKETS_MAX && length == socket->ticket_bytes) {
                 socket->tickets++;
                 return true;
         }
         socket->sent_flags |= ACTIVITY_TLS_TICKETS_OVER;
         return false;
+}
+
+/* The server's own handshake records. Only in TLS 1.2 one, its Finished, follows ChangeCipherSpec. */
+static __always_inline void tls_note_version(struct activity_socket *socket, __u8 type)
+{
+        if (type == TLS_CHANGE_CIPHER_SPEC)
+                WRITE_ONCE(socket->sent_flags, socket->sent_flags | ACTIVITY_TLS_CIPHER_CHANGED);
+        else if (type == TLS_HANDSHAKE && (socket->sent_flags & ACTIVITY_TLS_CIPHER_CHANGED))
+                WRITE_ONCE(socket->sent_flags, socket->sent_flags | ACTIVITY_TLS_12);
+}
+
+/* Application data before the client's, and not TLS 1.2: the encrypted handshake of TLS 1.3. */
+static __always_inline void tls_sent_early(struct activity_socket *socket, __u32 length)
+{
+        __u32 flags = socket->sent_flags | ACTIVITY_TLS_13;
+
+        if ((flags & ACTIVITY_TLS_FINISHED) && length >= TLS_EARLY_TICKET_MIN)
+                flags |= ACTIVITY_TLS_TICKETS_OVER;
+        if (length == TLS_13_FINISHED_SHORT || length == TLS_13_FINISHED_LONG)
+                flags |= ACTIVITY_TLS_FINISHED;
+        WRITE_ONCE(socket->sent_flags, flags);
 }
 
 /* Whether an HTTP/2 server's record is none of an answer. The first thing it sends is its SETTINGS (RFC 9113 section 3.4). */
@@ -130,28 +158,26 @@ static __always_inline bool tls_is_h2_control_sent(struct activity_socket *socke
         __u32 size = tls_plain_size(socket, length);
         bool chacha = !(socket->sent_flags & ACTIVITY_TLS_13) && h2_is_control_size(length - TLS_12_CHACHA_OVERHEAD, true);
 
-        if (h2_is_control_size(size, true) || chacha) {
-                if (size == H2_PING_SIZE)
-                        h2_ping_sent(socket);
-                return true;
+        if (!(socket->sent_flags & ACTIVITY_TLS_H2_SETTINGS)) {
+                socket->sent_flags |= ACTIVITY_TLS_H2_SETTINGS;
+                return size <= TLS_H2_SETTINGS_MAX;
         }
-        if (socket->sent_flags & ACTIVITY_TLS_H2_SETTINGS)
-                return false;
-        socket->sent_flags |= ACTIVITY_TLS_H2_SETTINGS;
-        return size <= TLS_H2_SETTINGS_MAX;
+        if (size == H2_PING_SIZE)
+                h2_ping_sent(socket);
+        return chacha || h2_is_control_size(size, true);
 }
 
 static __always_inline bool tls_sent(struct activity_socket *socket, __u8 type, __u32 length, __u64 now)
 {
         __u32 received_flags = READ_ONCE(socket->received_flags);
 
+        tls_note_version(socket, type);
         if (type != TLS_HANDSHAKE && type != TLS_APPLICATION_DATA)
                 return false;
 
-        if (type == TLS_HANDSHAKE || !(received_flags & ACTIVITY_TLS_CLIENT_DATA)) {
-                /* In TLS 1.2 no server sends application data first. */
+        if (type == TLS_HANDSHAKE || (!(received_flags & ACTIVITY_TLS_CLIENT_DATA) && !(socket->sent_flags & ACTIVITY_TLS_12))) {
                 if (type == TLS_APPLICATION_DATA)
-                        WRITE_ONCE(socket->sent_flags, socket->sent_flags | ACTIVITY_TLS_13);
+                        tls_sent_early(socket, length);
                 if (!has_open_data_request(socket))
                         answer_requests(socket);
                 return true;

@@ -106,14 +106,18 @@ enum activity_received_flags {                                        /* written
                                ACTIVITY_TLS_CLIENT_FINISHED = 1 << 1, /* TLS 1.3: one of a Finished message's size was among them */
                                ACTIVITY_TLS_H2_OFFERED = 1 << 2,      /* the client offered HTTP/2 */
                                ACTIVITY_TLS_H2_DOUBT = 1 << 3,        /* its offer could not be read */
+                               ACTIVITY_TLS_H2_SETTLED = 1 << 5,      /* the client has acknowledged the server's SETTINGS */
                                ACTIVITY_H2_CROWDED = 1 << 4,          /* two open streams share a bit: busy until requestTimeout */
 };
 
 enum activity_sent_flags { /* written by the sending side only */
                            ACTIVITY_TLS_13 = 1 << 0,
-                           ACTIVITY_TLS_TICKETS_OVER = 1 << 1, /* no more session tickets are expected */
-                           ACTIVITY_TLS_H2_SETTINGS = 1 << 2,  /* what an HTTP/2 server says first was sent */
-                           ACTIVITY_UPGRADED = 1 << 3,         /* HTTP/1.1 101 was sent: WebSocket frames may follow */
+                           ACTIVITY_TLS_CIPHER_CHANGED = 1 << 5, /* the server has sent a ChangeCipherSpec */
+                           ACTIVITY_TLS_12 = 1 << 6,             /* and a handshake message after it */
+                           ACTIVITY_TLS_TICKETS_OVER = 1 << 1,   /* no more session tickets are expected */
+                           ACTIVITY_TLS_FINISHED = 1 << 4,       /* TLS 1.3: one of a Finished message's size was sent */
+                           ACTIVITY_TLS_H2_SETTINGS = 1 << 2,    /* what an HTTP/2 server says first was sent */
+                           ACTIVITY_UPGRADED = 1 << 3,           /* HTTP/1.1 101 was sent: WebSocket frames may follow */
 };
 
 /* Map "activity_sockets", storage of each socket. Fields are written by the receiving or by the sending side, never by both: the two
@@ -137,7 +141,7 @@ struct activity_socket {
         __u32 last_stream;
         __u32 received_flags;
         __u32 ping_request; /* HTTP/2 over TLS: the request that is open for what looks like a PING, if data_requests is the same */
-        __u32 pongs;        /* what looked like acknowledgements of the server's PINGs */
+        __u32 pings_received; /* what looked like a PING or its acknowledgement */
 
         struct activity_stream sent; /* sending side */
         __u32 answered;              /* value of requests that was answered last */
@@ -146,7 +150,7 @@ struct activity_socket {
         __u32 small_since;  /* value of requests that small_bytes belongs to */
         __u16 ticket_bytes; /* size of the first session ticket */
         __u16 tickets;
-        __u32 pings; /* HTTP/2 over TLS: what looked like the server's PINGs */
+        __u32 pings_sent;
 };
 static_assert(sizeof(struct activity_socket) == 208, "wire");
 
