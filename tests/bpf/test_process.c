@@ -273,10 +273,11 @@ static void what_is_left_after_the_main_process_gets_the_stop_signal_too(void **
 {
         struct bench *bench = *state;
 
+        bench->settings.stop_timeout_ns = 60 * NSEC_PER_SEC; /* far more than the test waits */
         run(bench, COMMAND("sh", "-c", "sleep 1000 & sleep 1001 & trap 'exit 0' TERM; echo ready; wait"));
         await_log(bench, "ready\n");
         process_stop(bench->process);
-        await(bench, bench->n_exited == 1); /* long before the timeout of 10 s would have killed them */
+        await(bench, bench->n_exited == 1);
         assert_string_equal(bench->exit.message, "exited with status 0");
         assert_int_equal(count_processes(bench), 0);
 }
@@ -483,11 +484,27 @@ static void one_that_another_daemon_started_has_no_exit_status(void **state)
 
         make_process(bench, COMMAND("sleep", "1000"));
         assert_int_equal(process_state(bench->process), PROCESS_RUNNING);
+        assert_true(process_pid(bench->process) > 0);
         assert_int_equal(kill(process_pid(bench->process), SIGTERM), 0);
         await(bench, bench->n_exited == 1);
         assert_int_equal(bench->exit.status, -1);
         assert_false(bench->exit.asked_for);
         assert_string_equal(bench->exit.message, "ended; its status is unknown, since another daemon had started it");
+}
+
+static void what_is_left_without_a_session_leader_is_adopted_without_a_main_process(void **state)
+{
+        struct bench *bench = *state;
+
+        run(bench, COMMAND("sh", "-c", "sleep 1000 & exit 0"));
+        await(bench, process_pid(bench->process) == 0);
+        bench->process = process_free(bench->process);
+
+        make_process(bench, COMMAND("true"));
+        assert_int_equal(process_state(bench->process), PROCESS_RUNNING);
+        assert_int_equal(process_pid(bench->process), 0);
+        process_stop(bench->process);
+        await(bench, bench->n_exited == 1);
 }
 
 static void a_child_that_outlives_its_policy_is_still_reaped(void **state)
@@ -734,6 +751,7 @@ int main(void)
                 WITH_BENCH(a_start_during_the_stop_waits_for_its_end),
                 WITH_BENCH(what_runs_is_left_alone_and_adopted),
                 WITH_BENCH(one_that_another_daemon_started_has_no_exit_status),
+                WITH_BENCH(what_is_left_without_a_session_leader_is_adopted_without_a_main_process),
                 WITH_BENCH(a_child_that_outlives_its_policy_is_still_reaped),
                 WITH_BENCH(output_is_appended_to_the_log_file),
                 WITH_BENCH(a_log_that_is_copied_and_truncated_goes_on_from_its_beginning),
