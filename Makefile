@@ -6,6 +6,7 @@
 #   make bench      the budgets, measured             (root)
 #   make lint       formatting, static analysis, layering
 #   make install    DESTDIR= PREFIX=
+#   make unit       the tests that need no root
 #
 # SANITIZE=1 builds everything with ASan and UBSan below build/sanitize. For another architecture: CROSS_COMPILE=aarch64-linux-gnu-
 
@@ -32,13 +33,30 @@ endif
 CLANG ?= clang-19
 LLVM_STRIP ?= llvm-strip-19
 BPFTOOL ?= $(shell tools/find-bpftool)
-PKG_CONFIG ?= $(CROSS_COMPILE)pkg-config
+# Where there is no pkg-config for the other architecture, the host's reads that one's files.
+ifneq ($(CROSS_COMPILE),)
+  PKG_CONFIG ?= $(or $(shell command -v $(CROSS_COMPILE)pkg-config), \
+          env PKG_CONFIG_LIBDIR=/usr/lib/$(patsubst %-,%,$(CROSS_COMPILE))/pkgconfig:/usr/share/pkgconfig pkg-config)
+else
+  PKG_CONFIG ?= pkg-config
+endif
+CLANG_FORMAT ?= clang-format-19
+CLANG_TIDY ?= clang-tidy-19
 PYTHON ?= /usr/bin/python3
 
 ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
 
 LIBRARIES := libbpf libelf zlib libsystemd libcurl jansson yaml-0.1 libmicrohttpd libmnl
+
+# These install what they miss and then call make again for the rest.
+BOOTSTRAP := test demo bench lint clean
+ifneq ($(filter-out $(BOOTSTRAP),$(or $(MAKECMDGOALS),all)),)
+ifneq ($(shell $(PKG_CONFIG) --exists $(LIBRARIES) && echo yes),yes)
+  $(error libraries are missing: run "tools/install-dependencies build" (or arm64) as root)
+endif
+endif
+
 CPPFLAGS += -D_GNU_SOURCE -DLULL_VERSION='"$(VERSION)"' -Iinclude -Isrc -I$(BUILD)
 CFLAGS ?= -O2 -g
 # SystemTap notes and other private flags of the libraries' .pc files are not wanted here: only their include paths.
@@ -69,7 +87,7 @@ TEST_TOOLS += $(BUILD)/tests/activity/watch
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all clean install lint test demo bench unit tools
+.PHONY: all clean install lint test demo bench unit tools run-tests run-demo run-bench run-lint
 
 all: $(BUILD)/lulld $(BUILD)/lull
 
@@ -105,9 +123,60 @@ $(BUILD)/tests/tools/%: tests/tools/%.c
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $<
 
 unit: $(UNIT_TESTS) $(BUILD)/lull
-	@set -e; for test in $(UNIT_TESTS); do $$test; done
+	@BUILD=$(BUILD) tools/run-tests unit
 
 tools: $(TEST_TOOLS)
+
+test:
+	@tools/install-dependencies build demo test lint
+	@$(MAKE) --no-print-directory run-tests
+
+# TIERS="unit net" runs just those.
+run-tests: all tools $(UNIT_TESTS) $(BPF_TESTS)
+	@BUILD=$(BUILD) PYTHON=$(PYTHON) tools/run-tests $(TIERS)
+
+demo:
+	@tools/install-dependencies build demo
+	@$(MAKE) --no-print-directory run-demo
+
+run-demo: all
+	@BUILD=$(BUILD) $(PYTHON) tools/demo
+
+bench:
+	@tools/install-dependencies build demo bench
+	@$(MAKE) --no-print-directory run-bench
+
+run-bench: all tools
+	@BUILD=$(BUILD) $(PYTHON) tests/bench/run
+
+lint:
+	@tools/install-dependencies build lint
+	@$(MAKE) --no-print-directory run-lint
+
+FORMATTED := $(wildcard src/*.[ch] src/*/*.[ch] include/*.h bpf/*.[ch] tests/*/*.[ch] tools/*.[ch])
+TIDIED := $(wildcard src/*.c src/*/*.c)
+TIDY_FLAGS := $(filter-out -DLULL_VERSION=%,$(CPPFLAGS)) -DLULL_VERSION=\"$(VERSION)\" $(ALL_CFLAGS)
+SHELL_SCRIPTS := $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* tools/* 2>/dev/null)
+
+run-lint: $(SKELETONS)
+	$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
+	printf '%s\n' $(TIDIED) | xargs -P $$(nproc) -n 4 sh -c 'if ! $(CLANG_TIDY) --quiet "$$@" -- $(TIDY_FLAGS) >$(BUILD)/tidy.$$$$ 2>&1; \
+		then cat $(BUILD)/tidy.$$$$; exit 1; fi; rm $(BUILD)/tidy.$$$$' tidy
+	shellcheck $(SHELL_SCRIPTS)
+	tools/check-layers
+	tools/check-style
+
+MAN_PAGES := $(wildcard docs/man/*.[1-8])
+SHARE := $(DESTDIR)$(PREFIX)/share
+
+install: all
+	install -D -m 755 $(BUILD)/lulld $(DESTDIR)$(PREFIX)/sbin/lulld
+	install -D -m 755 $(BUILD)/lull $(DESTDIR)$(PREFIX)/bin/lull
+	set -e; for page in $(MAN_PAGES); do install -D -m 644 -t $(SHARE)/man/man$${page##*.} $$page; done
+	install -D -m 644 deploy/completion/lull.bash $(SHARE)/bash-completion/completions/lull
+	install -D -m 644 -t $(SHARE)/doc/lull/examples $(wildcard deploy/examples/*.yaml)
+	install -d -m 755 $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)/etc/lull/policies.d
+	sed 's|@SBINDIR@|$(PREFIX)/sbin|' deploy/systemd/lulld.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/lulld.service
 
 clean:
 	rm -rf build
