@@ -19,14 +19,20 @@ static __always_inline void ring_doorbell(__u64 cgroup, __u32 port, __u8 transpo
         bpf_ringbuf_output(&activity_events, &event, sizeof(event), 0);
 }
 
-/* A socket without storage was there before the programs were, or is a UDP socket's first datagram. */
-static __noinline struct activity_socket *socket_adopt(struct __sk_buff *skb, struct bpf_sock *sk,
-                                                       const struct activity_config *config, bool received)
+/* A socket without storage was there before the programs were, or is a UDP socket at its first datagram. Listeners, which carry the
+ * packets of handshakes, get none: payload that came with one is seen when the connection is established. */
+static __noinline struct activity_socket *socket_adopt(struct __sk_buff *skb, const struct activity_config *config, bool received)
 {
+        struct bpf_sock *sk = skb ? skb->sk : NULL;
         struct activity_socket *socket;
         struct activity_tuple tuple = {};
 
-        if (!skb || !sk || !config)
+        if (!sk || !config)
+                return NULL;
+        sk = bpf_sk_fullsock(sk);
+        if (!sk || (sk->protocol != IPPROTO_TCP && sk->protocol != IPPROTO_UDP))
+                return NULL;
+        if (sk->protocol == IPPROTO_TCP && (sk->state == BPF_TCP_LISTEN || sk->state == BPF_TCP_SYN_SENT))
                 return NULL;
         if (packet_tuple(skb, sk->protocol, received, &tuple) < 0)
                 return NULL;
@@ -48,7 +54,7 @@ static __always_inline struct activity_socket *socket_of(struct __sk_buff *skb, 
         struct activity_socket *socket = bpf_sk_storage_get(&activity_sockets, sk, NULL, 0);
 
         if (!socket)
-                socket = socket_adopt(skb, sk, config, received);
+                socket = socket_adopt(skb, config, received);
         if (!socket || socket->cgroup != config->cgroup)
                 return NULL;
         if (socket->generation != config->generation)
@@ -80,57 +86,50 @@ static __always_inline void count_outbound(struct activity_socket *socket)
         WRITE_ONCE(totals->outbound_last_ns, bpf_ktime_get_ns());
 }
 
-/* Payload that the other end has seen already is a retransmission, a keepalive or a window probe. */
-static __always_inline bool is_repeated(struct bpf_sock *sk, const struct payload *payload, bool received)
+/* Payload that the other end has seen already is a retransmission, a keepalive or a window probe. What is in order is none of these;
+ * only otherwise is the kernel's own account asked. */
+static __always_inline bool is_repeated(struct bpf_sock *sk, struct activity_stream *stream, const struct payload *payload,
+                                        bool received)
 {
-        struct bpf_tcp_sock *tcp = bpf_tcp_sock(sk);
+        struct bpf_tcp_sock *tcp;
 
-        if (!tcp)
-                return true;
-        return (__s32)(payload->seq + payload->length - (received ? tcp->rcv_nxt : tcp->snd_nxt)) <= 0;
+        if (stream->next == payload->seq)
+                return false;
+        tcp = bpf_tcp_sock(sk);
+        return !tcp || (__s32)(payload->seq + payload->length - (received ? tcp->rcv_nxt : tcp->snd_nxt)) <= 0;
 }
 
-static __always_inline void tcp_packet(struct __sk_buff *skb, struct bpf_sock *sk, bool received)
+static __always_inline void tcp_packet(struct __sk_buff *skb, struct bpf_sock *sk, const struct activity_config *config,
+                                       struct activity_socket *socket, const struct payload *payload, bool received)
 {
-        struct activity_config *config = workload_config();
-        struct activity_socket *socket;
-        struct payload payload;
+        struct activity_stream *stream = received ? &socket->received : &socket->sent;
         bool activity;
         __u64 now;
 
-        if (!config || tcp_payload(skb, &payload) < 0)
-                return;
-        /* A listener carries the handshake's packets; whatever payload came with them is seen when the connection is established. */
-        if (sk->state == BPF_TCP_LISTEN || sk->state == BPF_TCP_SYN_SENT)
-                return;
-        socket = socket_of(skb, sk, config, received);
-        if (!socket || (socket->class != ACTIVITY_SERVED && socket->class != ACTIVITY_OUTBOUND) ||
-            is_repeated(sk, &payload, received))
+        if ((socket->class != ACTIVITY_SERVED && socket->class != ACTIVITY_OUTBOUND) || is_repeated(sk, stream, payload, received))
                 return;
         if (socket->class == ACTIVITY_OUTBOUND) {
+                stream->next = payload->seq + payload->length;
                 count_outbound(socket);
                 return;
         }
 
         now = bpf_ktime_get_ns();
-        activity = received ? payload_received(skb, socket, &payload, now) : payload_sent(skb, socket, &payload, now);
-        count_served(payload.length, received, activity, now);
+        activity = received ? payload_received(skb, socket, payload, now) : payload_sent(skb, socket, payload, now);
+        count_served(payload->length, received, activity, now);
 }
 
 enum { LOOPBACK_IFINDEX = 1 }; /* include/net/flow.h */
 
 /* Datagrams know their peer one by one. */
-static __always_inline void udp_packet(struct __sk_buff *skb, struct bpf_sock *sk, bool received)
+static __always_inline void udp_packet(struct __sk_buff *skb, const struct activity_config *config, struct activity_socket *socket,
+                                       bool received)
 {
-        struct activity_config *config = workload_config();
-        struct activity_socket *socket = config ? socket_of(skb, sk, config, received) : NULL;
         struct activity_tuple tuple = {};
-        __u32 payload_offset;
+        __u32 offset;
 
-        if (!socket || packet_tuple(skb, IPPROTO_UDP, received, &tuple) < 0 ||
-            transport_offset(skb, IPPROTO_UDP, &payload_offset) < 0)
+        if (packet_tuple(skb, IPPROTO_UDP, received, &tuple) < 0 || transport_offset(skb, IPPROTO_UDP, &offset) < 0)
                 return;
-        payload_offset += sizeof(struct udphdr);
         if (socket->class == ACTIVITY_OUTBOUND) {
                 struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
 
@@ -147,22 +146,29 @@ static __always_inline void udp_packet(struct __sk_buff *skb, struct bpf_sock *s
         }
         if (is_ignored(config, &tuple) || (skb->ifindex == LOOPBACK_IFINDEX && accepts_from_itself(config->cgroup, &tuple)))
                 return;
-        count_served(skb->len - payload_offset, received, true, bpf_ktime_get_ns());
+        count_served(skb->len - offset - sizeof(struct udphdr), received, true, bpf_ktime_get_ns());
 }
 
+/* Most packets are bare acknowledgements: they end before any helper is called. */
 static __always_inline int packet(struct __sk_buff *skb, bool received)
 {
-        struct bpf_sock *sk = skb->sk;
+        struct bpf_sock *sk = skb->sk; /* of any kind until it has storage */
+        struct activity_socket *socket;
+        struct activity_config *config;
+        struct payload payload = {};
+        bool tcp = tcp_payload(skb, &payload) == 0;
+        __u32 offset;
 
+        if (!tcp && transport_offset(skb, IPPROTO_UDP, &offset) < 0)
+                return 1;
         if (!sk)
                 return 1;
-        sk = bpf_sk_fullsock(sk);
-        if (!sk)
-                return 1;
-        if (sk->protocol == IPPROTO_TCP)
-                tcp_packet(skb, sk, received);
-        else if (sk->protocol == IPPROTO_UDP)
-                udp_packet(skb, sk, received);
+        config = workload_config();
+        socket = config ? socket_of(skb, sk, config, received) : NULL;
+        if (socket && tcp)
+                tcp_packet(skb, sk, config, socket, &payload, received);
+        else if (socket)
+                udp_packet(skb, config, socket, received);
         return 1;
 }
 

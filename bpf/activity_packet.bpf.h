@@ -10,7 +10,7 @@
 
 #include "activity_wire.h"
 
-enum { IPV6_EXTENSIONS_MAX = 4 };
+enum { IPV6_EXTENSIONS_MAX = 4, IP_HEADERS_MAX = 4096 };
 
 struct payload {
         __u32 offset; /* in the packet */
@@ -60,18 +60,27 @@ static __always_inline int transport_offset(struct __sk_buff *skb, __u32 protoco
         return -1;
 }
 
+/* Reads in place: nearly every packet gets no further than this, or little. */
 static __always_inline int tcp_payload(struct __sk_buff *skb, struct payload *payload)
 {
-        struct tcphdr header;
+        void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+        struct ipv6hdr *ipv6 = data;
+        struct tcphdr *header;
         __u32 offset;
 
-        if (transport_offset(skb, IPPROTO_TCP, &offset) < 0 || bpf_skb_load_bytes(skb, offset, &header, sizeof(header)) < 0)
+        if (skb->protocol == bpf_htons(ETH_P_IPV6) && (void *)(ipv6 + 1) <= end && ipv6->nexthdr == IPPROTO_TCP)
+                offset = sizeof(*ipv6);
+        else if (transport_offset(skb, IPPROTO_TCP, &offset) < 0 || offset > IP_HEADERS_MAX)
                 return -1;
-        payload->offset = offset + (header.doff_reserved >> 4) * 4u;
+        header = data + offset;
+        if ((void *)(header + 1) > end)
+                return -1;
+
+        payload->offset = offset + (header->doff_reserved >> 4) * 4u;
         if (payload->offset >= skb->len)
                 return -1;
         payload->length = skb->len - payload->offset;
-        payload->seq = bpf_ntohl(header.seq);
+        payload->seq = bpf_ntohl(header->seq);
         return 0;
 }
 

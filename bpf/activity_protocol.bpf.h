@@ -11,6 +11,7 @@ enum {
         WEBSOCKET_FIN = 0x80,
         WEBSOCKET_CONTROL = 8, /* opcodes from here on: close, ping, pong (RFC 6455) */
         WEBSOCKET_MASK_BYTES = 4,
+        PLAIN_REQUESTS_MAX = 64,
         UNKNOWN_SMALL_BYTES = 128,
         HEAD_PARTIAL_MAX = 160,
 };
@@ -97,13 +98,24 @@ static __always_inline struct walk walk_of(struct __sk_buff *skb, struct activit
         };
 }
 
+/* TLS and HTTP/2 begin early in a connection or not at all. */
+static __always_inline bool may_change(const struct activity_socket *socket)
+{
+        if (socket->protocol == ACTIVITY_PROTOCOL_TLS)
+                return false;
+        if (socket->protocol == ACTIVITY_PROTOCOL_HTTP2)
+                return !socket->received.synced;
+        return socket->requests < PLAIN_REQUESTS_MAX;
+}
+
 /* Both return whether the payload is activity. */
 static __always_inline bool payload_received(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
                                              __u64 now)
 {
-        __u8 head[HEAD_BYTES];
+        bool upgraded = READ_ONCE(socket->sent_flags) & ACTIVITY_UPGRADED;
+        __u8 head[HEAD_BYTES] = {};
 
-        if (!has_records(socket) || (socket->protocol == ACTIVITY_PROTOCOL_HTTP2 && !socket->received.synced)) {
+        if (upgraded || may_change(socket)) {
                 payload_head(skb, payload, head);
                 detect_received(skb, socket, payload, head);
         }
@@ -112,8 +124,10 @@ static __always_inline bool payload_received(struct __sk_buff *skb, struct activ
 
                 if (walk_packet(&walk, payload))
                         return walk.activity;
-        } else if ((READ_ONCE(socket->sent_flags) & ACTIVITY_UPGRADED) && is_websocket_control(head, payload->length, true)) {
-                return false;
+        } else {
+                socket->received.next = payload->seq + payload->length;
+                if (upgraded && is_websocket_control(head, payload->length, true))
+                        return false;
         }
         open_request(socket, false, now);
         return true;
@@ -135,14 +149,18 @@ static long find_head_end(__u32 index, struct head_end *end)
         return end->found;
 }
 
-/* A short packet without the empty line that ends a head: some servers send the status before they begin to work. */
+/* A short packet that ends with a line of its head, the empty one not reached: some servers send the status before they begin to work. */
 static __always_inline bool is_partial_head(struct __sk_buff *skb, const struct payload *payload)
 {
         struct head_end end = { .skb = skb, .offset = payload->offset };
+        __u8 last[4];
 
-        if (payload->length > HEAD_PARTIAL_MAX)
+        if (payload->length > HEAD_PARTIAL_MAX || payload->length < sizeof(last) ||
+            bpf_skb_load_bytes(skb, payload->offset + payload->length - sizeof(last), last, sizeof(last)) < 0)
                 return false;
-        bpf_loop(HEAD_PARTIAL_MAX, find_head_end, &end, 0);
+        if (last[2] != '\r' || last[3] != '\n' || (last[0] == '\r' && last[1] == '\n'))
+                return false;
+        bpf_loop(HEAD_PARTIAL_MAX, find_head_end, &end, 0); /* a body may end like that too */
         return !end.found;
 }
 
@@ -179,9 +197,17 @@ static __always_inline void unknown_sent(struct activity_socket *socket, const s
 static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
                                          __u64 now)
 {
-        __u8 head[HEAD_BYTES];
+        __u8 head[HEAD_BYTES] = {};
 
         if (!has_records(socket)) {
+                socket->sent.next = payload->seq + payload->length;
+                if (socket->protocol == ACTIVITY_PROTOCOL_UNKNOWN) {
+                        unknown_sent(socket, payload);
+                        return true;
+                }
+                /* More of an answer needs no look. */
+                if (READ_ONCE(socket->requests) == socket->answered && !(socket->sent_flags & ACTIVITY_UPGRADED))
+                        return true;
                 payload_head(skb, payload, head);
                 if (socket->protocol == ACTIVITY_PROTOCOL_NEW)
                         detect_sent(socket, head);
@@ -190,10 +216,6 @@ static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_
                 struct walk walk = walk_of(skb, socket, payload, false, now);
 
                 return !walk_packet(&walk, payload) || walk.activity;
-        }
-        if (socket->protocol == ACTIVITY_PROTOCOL_UNKNOWN) {
-                unknown_sent(socket, payload);
-                return true;
         }
         return plain_sent(skb, socket, payload, head);
 }

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -17,14 +19,13 @@ def watch_tool():
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("activity")
-    for parent in directory.parents:
-        if parent != pathlib.Path("/tmp") and parent.is_relative_to("/tmp"):
-            parent.chmod(0o755)  # servers run as other users
+def machine():
+    # Not pytest's own directory: servers run as other users, and pytest closes it to them.
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="lull-activity-"))
     machine = Machine(directory)
     yield machine
     machine.close()
+    shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="session")

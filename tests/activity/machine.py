@@ -11,7 +11,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
-DEADLINE = 5
+DEADLINE = 20
 
 
 def wait_for(condition, what):
@@ -52,6 +52,7 @@ class Machine:
 
     def close(self):
         self.cgroup_parent.rmdir()
+        subprocess.run(["umount", self.bpffs], check=True)
 
 
 class Workload:

@@ -158,12 +158,14 @@ def test_grpc_is_busy_until_its_answer(grpc_server, channel, backend, calls_befo
     run_slowly(lambda: channel.unary_unary("/t/slow")(b"x"), backend, grpc_server)
 
 
-def test_a_silent_grpc_stream_is_not_busy(grpc_server, channel):
+def test_a_silent_grpc_stream_is_not_busy(grpc_server):
+    channel = grpc.insecure_channel("localhost:8600", options=KEEPALIVE)
     stream = channel.unary_stream("/t/watch")(b"x")
     assert next(stream) == b"hello"
     grpc_server.await_answered()
     grpc_server.assert_no_request_for(0.5)
     stream.cancel()
+    channel.close()
 
 
 # ---- WebSocket
