@@ -47,9 +47,13 @@ static bool accept_partly_ready(struct managed *managed)
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct managed *managed = userdata;
-        uint64_t deadline = phase_deadline(&managed->machine);
+        uint64_t deadline = phase_deadline(&managed->machine), now = now_monotonic_ns();
 
-        if (deadline && deadline <= now_monotonic_ns()) {
+        if (managed->retiring && managed->retire_deadline_ns <= now) {
+                managed->context->retired(managed, managed->context->userdata);
+                return 0;
+        }
+        if (deadline && deadline <= now) {
                 if (!accept_partly_ready(managed))
                         managed_step(managed, PHASE_EVENT_TIME);
                 return 0;
@@ -282,6 +286,7 @@ int managed_update(struct managed *managed, struct policy *policy)
 void managed_retire(struct managed *managed)
 {
         managed->retiring = true;
+        managed->retire_deadline_ns = now_monotonic_ns() + managed->policy->wake.hold_timeout_ns;
 
         if (managed->machine.phase == PHASE_AWAKE && !holding_is_started(managed->holding)) {
                 managed->context->retired(managed, managed->context->userdata);

@@ -64,6 +64,7 @@ struct managed {
         bool stopping; /* the end of the process is our own doing */
         bool retiring; /* its policy is gone: it wakes, and then it is forgotten */
         bool retired;  /* to be forgotten at the next turn of the event loop */
+        uint64_t retire_deadline_ns;
 
         struct workload_snapshot snapshot;
         bool snapshot_known;
@@ -91,7 +92,7 @@ int managed_new(struct context *context, struct policy *policy, struct managed *
 struct managed *managed_free(struct managed *managed, bool keep_pins);
 /* Follows a changed policy of the same name, which it takes over on success. */
 int managed_update(struct managed *managed, struct policy *policy);
-/* The policy is gone: a sleeping workload is woken first, then context.retired() is called. */
+/* The policy is gone: a sleeping workload is woken first, then context.retired() is called; after holdTimeout in any case. */
 void managed_retire(struct managed *managed);
 
 /* step.c */

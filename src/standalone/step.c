@@ -217,12 +217,14 @@ static void perform(struct managed *managed, const struct phase_transition *tran
                 refuse(managed);
 }
 
-/* An awake policy that is to be forgotten, and holds nothing any more, is done. */
+/* A policy that is to be forgotten is done once it is awake and holds nothing any more, and also when its wake failed. */
 static void finish_retiring(struct managed *managed)
 {
-        bool failed = managed->machine.phase == PHASE_WAKING && managed->conditions[CONDITION_WAKE_FAILED].holds;
+        bool awake = managed->machine.phase == PHASE_AWAKE && !holding_is_started(managed->holding);
+        bool failed = managed->machine.phase == PHASE_ASLEEP ||
+                      (managed->machine.phase == PHASE_WAKING && managed->conditions[CONDITION_WAKE_FAILED].holds);
 
-        if (managed->retiring && (failed || (managed->machine.phase == PHASE_AWAKE && !holding_is_started(managed->holding))))
+        if (managed->retiring && (awake || failed))
                 managed->context->retired(managed, managed->context->userdata);
 }
 

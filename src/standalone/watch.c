@@ -115,6 +115,8 @@ void managed_arm_timer(struct managed *managed)
 
                 due = due ? MIN(due, look) : look;
         }
+        if (managed->retiring)
+                due = due ? MIN(due, managed->retire_deadline_ns) : managed->retire_deadline_ns;
 
         if (due == 0) {
                 sd_event_source_set_enabled(managed->timer, SD_EVENT_OFF);

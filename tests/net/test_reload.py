@@ -154,3 +154,26 @@ def test_check_names_what_is_wrong(tmp_path):
 
     assert result.returncode != 0
     assert "broken.yaml:8: spec.idle.after:" in result.stderr
+
+
+def gone(node, name):
+    return lambda: name not in node.control.policies()
+
+
+def test_a_removed_policy_that_cannot_be_woken_is_forgotten(node):
+    node.start(on(8080, "web"), policy("blog", ["tcp/0.0.0.0:8081"], ["/nonexistent/program"]))
+
+    (node.policy_directory / "blog.yaml").unlink()
+    reload(node, gone(node, "blog"), "the removal")
+
+    assert not node.client().connect(8081).connected
+
+
+def test_a_removed_policy_that_never_listens_is_forgotten_at_its_hold_timeout(node):
+    silent = server("--wait", "600000", listen=["tcp/0.0.0.0:8081"])
+    node.start(on(8080, "web"), policy("blog", ["tcp/0.0.0.0:8081"], silent, wake={"holdTimeout": "1s"}))
+
+    (node.policy_directory / "blog.yaml").unlink()
+    reload(node, gone(node, "blog"), "the removal")
+
+    assert len(node.pids("blog")) == 1
