@@ -75,7 +75,6 @@ static void start_target(struct managed *managed)
 static void stop_target(struct managed *managed)
 {
         managed_remember_cut_clients(managed);
-        readiness_end(managed->readiness);
         managed->sleep.began_ns = now_monotonic_ns();
         managed->sleep.stopped_ns = 0;
 
@@ -193,6 +192,8 @@ static void on_transition(struct managed *managed, enum phase_event event, const
 
         if (transition->from == PHASE_ASLEEP)
                 managed->asleep_ns += slept_ns;
+        if (transition->to == PHASE_ASLEEP)
+                readiness_end(managed->readiness);
         if (transition->to == PHASE_SLEEPING || (transition->to == PHASE_ASLEEP && event == PHASE_EVENT_GONE))
                 verdict_to_sleep_record(managed, event);
         if (transition->to == PHASE_AWAKE && transition->from != PHASE_SLEEPING) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A service that cannot be woken is refused as it would be without lull, once, and everybody can read why."""
 import errno
+import time
 
 import pytest
 
@@ -116,3 +117,22 @@ def test_a_server_that_dies_while_awake_is_asleep_and_woken_again(node):
 
     assert attempt.ask() != first
     assert attempt.retransmissions == 0
+
+
+def wakeups(pid):
+    """How often the process gave its CPU up because it had nothing to do."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        [line] = [line for line in status if line.startswith("voluntary_ctxt_switches")]
+    return int(line.split()[1])
+
+
+def test_nothing_is_looked_for_any_more_once_a_wake_has_ended(node):
+    node.start(policy(command=server("--exit", "3")))
+    node.lull("policy", "wake", "web")
+    node.control.until_event("ProcessFailed")
+    node.control.until_phase("Asleep")
+
+    before = wakeups(node.daemon.pid)
+    time.sleep(2)  # what is proven is that nothing happens meanwhile
+
+    assert wakeups(node.daemon.pid) - before < 20
