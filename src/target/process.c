@@ -220,6 +220,12 @@ static int watch_main(struct process *process, pid_t pid, int *pidfd)
         return 0;
 }
 
+static void close_cgroup(struct process *process)
+{
+        process->cgroup_source = sd_event_source_disable_unref(process->cgroup_source);
+        process->cgroup_fd = close_fd(process->cgroup_fd);
+}
+
 /* Opens the cgroup, which somebody may have removed since it was opened last, and follows its events. */
 static int open_cgroup(struct process *process)
 {
@@ -228,8 +234,7 @@ static int open_cgroup(struct process *process)
 
         if (process->cgroup_source && cgroup_populated(process->cgroup_fd) >= 0)
                 return 0;
-        process->cgroup_source = sd_event_source_disable_unref(process->cgroup_source);
-        process->cgroup_fd = close_fd(process->cgroup_fd);
+        close_cgroup(process);
 
         fd = cgroup_open(process->cgroup);
         if (fd < 0)
@@ -356,16 +361,24 @@ void process_stop(struct process *process)
         arm_timer(process, now_monotonic_ns() + process->settings.stop_timeout_ns);
 }
 
-/* Takes on what an earlier daemon left running. */
+/* Takes on what an earlier daemon left running. Where there is nothing, nothing is made or kept open either: thousands of policies may
+ * never be asked for. */
 static int adopt(struct process *process)
 {
         _cleanup_(close_fdp) int pidfd = -1;
         pid_t pid;
         int r;
 
-        r = cgroup_populated(process->cgroup_fd);
-        if (r <= 0)
+        if (access(process->cgroup, F_OK) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        r = open_cgroup(process);
+        if (r < 0)
                 return r;
+        r = cgroup_populated(process->cgroup_fd);
+        if (r <= 0) {
+                close_cgroup(process);
+                return r;
+        }
         process->state = PROCESS_RUNNING;
         process->started_ns = now_monotonic_ns();
         reset_exit(process);
@@ -413,9 +426,6 @@ int process_new(const struct process_config *config, const struct process_callba
                 return -ENOMEM;
 
         r = add_sources(process);
-        if (r < 0)
-                return r;
-        r = open_cgroup(process);
         if (r < 0)
                 return r;
         r = adopt(process);

@@ -49,7 +49,7 @@ struct process_callbacks {
 struct process_config {
         sd_event *event;
         const char *name;     /* the policy's */
-        const char *cgroup;   /* directory of the target's own cgroup, made if missing, with those above it */
+        const char *cgroup;   /* directory of the target's own cgroup, made when it starts, with those above it */
         const char *log_file; /* output is appended to it, made 0640; NULL: to the journal under the identifier "lull-NAME" */
         const struct process_settings *settings; /* copied */
 };
