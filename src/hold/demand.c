@@ -109,6 +109,18 @@ void demand_read_all(struct hold *hold)
                         demand_read(&holding->frontends[i]);
 }
 
+void demand_move(struct holding *from, struct holding *to)
+{
+        struct held_frontend *frontend = holding_find_frontend(to, &from->demand.flow);
+        struct hold_demand demand = from->demand;
+
+        if (!from->demand_pending || !to->armed || !frontend)
+                return;
+
+        demand.frontend = (size_t)(frontend - to->frontends);
+        note(frontend, &demand);
+}
+
 bool demand_exists(const struct holding *holding)
 {
         if (holding->demand_pending)

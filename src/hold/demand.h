@@ -20,4 +20,6 @@ void demand_note_packet(struct held_frontend *frontend, const struct lull_packet
 /* Reads the map for one frontend; for all that are held. */
 void demand_read(struct held_frontend *frontend);
 void demand_read_all(struct hold *hold);
+/* @from's demand that was not yet told is @to's, where a frontend of it is meant. */
+void demand_move(struct holding *from, struct holding *to);
 bool demand_exists(const struct holding *holding);

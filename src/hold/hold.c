@@ -44,6 +44,11 @@ static void arm_expiry(struct hold *hold, uint64_t deadline_ns)
         (void)sd_event_source_set_enabled(hold->expiry_source, SD_EVENT_ONESHOT);
 }
 
+void hold_arm_expiry(struct hold *hold)
+{
+        arm_expiry(hold, parked_deadline(hold->parked));
+}
+
 static void drop(struct hold *hold, uint32_t slot, enum daemon_counter reason)
 {
         hold->counters[reason]++;

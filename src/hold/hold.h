@@ -80,6 +80,9 @@ int holding_new(struct hold *hold, const struct holding_config *config, void *us
 /* Releases what is parked at once, stops holding, forgets the policy. */
 struct holding *holding_free(struct holding *holding);
 DEFINE_CLEANUP(struct holding, holding_free)
+/* What @from has parked, and demand that it did not yet tell, goes over to @to as far as that has frontends and room for it; both are
+ * started. For a policy whose frontends or limits changed, before its old holding is freed. */
+void holding_move(struct holding *from, struct holding *to);
 /* The userdata given to holding_new(). */
 void *holding_userdata(const struct holding *holding);
 

@@ -272,6 +272,48 @@ static void hand_on_and_halt(struct holding *holding, enum daemon_counter reason
         hold_run_soon(holding->hold);
 }
 
+struct held_frontend *holding_find_frontend(struct holding *holding, const struct flow *flow)
+{
+        for (size_t i = 0; i < holding->n_frontends; i++) {
+                struct held_frontend *frontend = &holding->frontends[i];
+
+                if (frontend->without_ipv4 && address_is_ipv4(&flow->destination))
+                        continue;
+                if (frontend_matches(&frontend->frontend, &flow->destination, flow->destination_port, flow->protocol))
+                        return frontend;
+        }
+        return NULL;
+}
+
+static void move_flow(struct holding *to, struct parked_flow *parked_flow)
+{
+        uint32_t slot = container_of(parked_flow->queue, struct held_frontend, queue)->slot;
+        struct flow flow = flow_from_wire(&parked_flow->key);
+        struct held_frontend *frontend = holding_find_frontend(to, &flow);
+
+        if (frontend && parked_move(to->hold->parked, parked_flow, &frontend->queue) >= 0)
+                hold_consumed(to->hold, slot, parked_flow->n_packets);
+}
+
+void holding_move(struct holding *from, struct holding *to)
+{
+        struct parked_flow *flow, *next;
+
+        if (!from->hold || !from->started || !to->started)
+                return;
+
+        hold_consume_ring(from->hold); /* what was published for @from's frontends */
+        for (size_t i = 0; i < from->n_frontends; i++)
+                set_state(&from->frontends[i], FRONTEND_HOLDING);
+        for (flow = TAILQ_FIRST(&from->parked.by_age); flow; flow = next) {
+                next = TAILQ_NEXT(flow, by_age);
+                move_flow(to, flow);
+        }
+        demand_move(from, to);
+        hold_arm_expiry(from->hold);
+        hold_run_soon(from->hold);
+}
+
 void holding_refuse(struct holding *holding)
 {
         hand_on_and_halt(holding, DAEMON_EXPIRED_REFUSED);

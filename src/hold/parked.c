@@ -334,6 +334,37 @@ void parked_remove(struct parked *parked, struct parked_flow *flow)
         free(flow);
 }
 
+int parked_move(struct parked *parked, struct parked_flow *flow, struct parked_queue *queue)
+{
+        struct parked_policy *from = flow->queue->policy, *to = queue->policy;
+        struct source_key key = source_key(to, &flow->key);
+        struct parked_source *source;
+
+        if (to->n_packets + flow->n_packets > to->max_packets)
+                return -ENOSPC;
+        source = source_get(parked, &key);
+        if (!source)
+                return -ENOMEM;
+
+        parked_take(flow);
+        flow_forget(parked, flow);
+        from->n_packets -= flow->n_packets;
+        from->memory -= flow->memory;
+        flow->source->n_packets -= flow->n_packets;
+        source_put(parked, flow->source);
+
+        flow->queue = queue;
+        flow->source = source;
+        source->n_packets += flow->n_packets;
+        to->n_packets += flow->n_packets;
+        to->memory += flow->memory;
+        if (TAILQ_EMPTY(&to->by_age))
+                TAILQ_INSERT_TAIL(&parked->policies, to, link);
+        TAILQ_INSERT_TAIL(&to->by_age, flow, by_age);
+        parked_put_back(flow);
+        return 0;
+}
+
 /* Each policy's flows are in the order of their deadlines, because they have its timeout in common; only policies with something
  * parked are looked at. */
 static struct parked_flow *first_due(const struct parked *parked, uint64_t *ret_deadline)

@@ -104,6 +104,9 @@ enum parked_outcome parked_add(struct parked *parked, struct parked_queue *queue
 void parked_take(struct parked_flow *flow);
 void parked_put_back(struct parked_flow *flow);
 void parked_remove(struct parked *parked, struct parked_flow *flow);
+/* Moves @flow to @queue of another policy, where its age belongs; to be called for the oldest first. Returns 0, or -ENOSPC past that
+ * policy's packets, or -ENOMEM: then it stays where it is. */
+int parked_move(struct parked *parked, struct parked_flow *flow, struct parked_queue *queue);
 
 /* A flow whose time is up, the oldest of its policy, or NULL. */
 struct parked_flow *parked_expired(struct parked *parked, uint64_t now_ns);

@@ -94,12 +94,14 @@ struct hold {
 
 /* hold.c */
 void hold_consume_ring(struct hold *hold);
-void hold_run_soon(struct hold *hold); /* release and callbacks, before anything else that the event loop has to do */
-int hold_begin(struct hold *hold);     /* a holding starts */
-void hold_end(struct hold *hold);      /* a holding stops */
+void hold_arm_expiry(struct hold *hold); /* what is parked, or how long it may be, changed in another way than by a packet */
+void hold_run_soon(struct hold *hold);   /* release and callbacks, before anything else that the event loop has to do */
+int hold_begin(struct hold *hold);       /* a holding starts */
+void hold_end(struct hold *hold);        /* a holding stops */
 void hold_consumed(struct hold *hold, uint32_t slot, uint64_t packets);
 
 /* holding.c */
 void holding_halt(struct holding *holding); /* withdraws its frontends; nothing may be parked */
+struct held_frontend *holding_find_frontend(struct holding *holding, const struct flow *flow); /* that takes its packets, or NULL */
 bool holding_wants_key(const void *owner, const struct lull_frontend_key *key);
 bool holding_wants_rule(const void *owner, enum frontends_list list, const struct prefix *prefix);

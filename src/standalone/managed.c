@@ -224,24 +224,30 @@ static bool same_frontends(const struct policy *a, const struct policy *b)
         return true;
 }
 
-/* Frontends and who may wake are the holding's for its life: a change makes a new one. What is parked goes on at once. */
+/* Frontends and who may wake are the holding's for its life: a change makes a new one, which takes over what is parked. Where nothing
+ * is to be held, what is still being released goes on at once. */
 static int replace_holding(struct managed *managed)
 {
-        bool started = holding_is_started(managed->holding);
+        _cleanup_(readiness_freep) struct readiness *old_readiness = managed->readiness;
+        _cleanup_(holding_freep) struct holding *old = managed->holding;
         int r;
 
-        managed->holding = holding_free(managed->holding);
-        managed->readiness = readiness_free(managed->readiness);
         r = make_holding(managed);
-        if (r < 0)
+        if (r >= 0 && (r = make_readiness(managed)) < 0)
+                holding_free(managed->holding);
+        if (r < 0) {
+                managed->holding = TAKE_PTR(old);
+                managed->readiness = TAKE_PTR(old_readiness);
                 return r;
-        r = make_readiness(managed);
-        if (r < 0)
-                return r;
+        }
 
+        if (phase_holds(&managed->machine)) {
+                managed_hold(managed);
+                holding_move(old, managed->holding);
+        }
         if (managed->machine.phase == PHASE_WAKING)
-                readiness_begin(managed->readiness);
-        return started ? holding_start(managed->holding) : 0;
+                r = readiness_begin(managed->readiness);
+        return r;
 }
 
 static bool same_holding(const struct policy *a, const struct policy *b)
@@ -261,24 +267,27 @@ static bool same_holding(const struct policy *a, const struct policy *b)
 
 int managed_update(struct managed *managed, struct policy *policy)
 {
-        bool keeps_holding = same_holding(managed->policy, policy);
+        struct policy *old = managed->policy;
         int r;
 
         r = process_update(managed->process, &policy->process);
         if (r < 0)
                 return r;
-        r = managed->workload ? workload_update(managed->workload, policy) : 0;
-        if (r < 0)
-                return r;
-
-        policy_free(managed->policy);
         managed->policy = policy;
+        r = same_holding(old, policy) ? 0 : replace_holding(managed);
+        if (r < 0) {
+                managed->policy = old;
+                return r;
+        }
+        r = managed->workload ? workload_update(managed->workload, policy) : 0;
+        if (r < 0) { /* what it counted is not the new policy's: unknown, until it runs anew */
+                managed->workload = workload_free(managed->workload, false);
+                log_error("policy \"%s\": cannot watch what it now says: %s; it will stay awake", policy->name, strerror(-r));
+        }
+
+        policy_free(old);
         managed->settings = settings_of(policy);
         managed->retiring = false;
-
-        r = keeps_holding ? 0 : replace_holding(managed);
-        if (r < 0)
-                log_error("policy \"%s\": its new frontends cannot be held: %s", policy->name, strerror(-r));
         managed_arm_timer(managed);
         return 0;
 }

@@ -102,6 +102,8 @@ void managed_begin(struct managed *managed, enum phase phase);
 int managed_wake(struct managed *managed, const char **ret_message);
 int managed_sleep(struct managed *managed, const char **ret_message);
 void managed_arm_timer(struct managed *managed);
+/* Holds its frontends. A failure is logged. */
+void managed_hold(struct managed *managed);
 void managed_set_condition(struct managed *managed, enum condition_type type, const char *reason, const char *format, ...)
         _printf_(4, 5);
 void managed_clear_condition(struct managed *managed, enum condition_type type);

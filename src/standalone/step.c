@@ -84,7 +84,7 @@ static void stop_target(struct managed *managed)
                 managed->sleep.stopped_ns = managed->sleep.began_ns;
 }
 
-static void start_holding(struct managed *managed)
+void managed_hold(struct managed *managed)
 {
         int r = holding_start(managed->holding);
 
@@ -207,7 +207,7 @@ static void on_transition(struct managed *managed, enum phase_event event, const
 static void perform(struct managed *managed, const struct phase_transition *transition)
 {
         if (transition->actions & PHASE_ACTION_HOLD)
-                start_holding(managed);
+                managed_hold(managed);
         if (transition->actions & PHASE_ACTION_STOP)
                 stop_target(managed);
         if (transition->actions & PHASE_ACTION_START)

@@ -2,7 +2,10 @@
 """SIGHUP: what changed takes effect, what did not is not disturbed, and a mistake stays its own."""
 import subprocess
 
+import pytest
+
 from machine import build_directory, policy
+from machine.client import finish
 from machine.policy import server
 
 BROKEN = """\
@@ -177,3 +180,21 @@ def test_a_removed_policy_that_never_listens_is_forgotten_at_its_hold_timeout(no
     reload(node, gone(node, "blog"), "the removal")
 
     assert len(node.pids("blog")) == 1
+
+
+@pytest.mark.parametrize("change", [
+    {"wake": {"holdTimeout": "30s"}},
+    {"listen": ["tcp/0.0.0.0:8080", "tcp/0.0.0.0:8089"]},
+])
+def test_a_change_while_it_wakes_refuses_nobody(node, change):
+    slow = server("--wait", "1500", listen=["tcp/0.0.0.0:8080"])
+    node.start(policy("web", ["tcp/0.0.0.0:8080"], slow))
+    attempt = node.client().begin(8080)
+    node.control.until(node.control.held, 5, "a parked packet")
+
+    node.write_policy(policy("web", **{"listen": ["tcp/0.0.0.0:8080"], "command": slow, **change}))
+    reload(node, lambda: any(event["reason"] == "PolicyChanged" for event in node.control.events()), "the change")
+
+    assert len(node.control.held()) == 1
+    assert finish([attempt], 10)[0].connected
+    assert b"200 OK" in attempt.ask()

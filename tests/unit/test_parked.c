@@ -270,6 +270,29 @@ static void the_earliest_deadline_of_all_policies_is_known(void **state)
         tear_down(&fixture);
 }
 
+static void what_moves_to_another_policy_keeps_its_age_and_counts_there(void **state)
+{
+        struct fixture fixture;
+        struct parked_flow *first, *second;
+
+        set_up(&fixture, 100);
+        fixture.other.max_packets = 2;
+        assert_int_equal(add(&fixture, &fixture.queue, "192.0.2.1", 1, IPPROTO_UDP, 100, 1, &first), PARKED_FIRST);
+        assert_int_equal(add(&fixture, &fixture.queue, "192.0.2.1", 1, IPPROTO_UDP, 100, 2, &first), PARKED_ANOTHER);
+        assert_int_equal(add(&fixture, &fixture.queue, "192.0.2.1", 2, IPPROTO_UDP, 100, 3, &second), PARKED_FIRST);
+
+        assert_int_equal(parked_move(fixture.parked, first, &fixture.other_queue), 0);
+        assert_int_equal(parked_move(fixture.parked, second, &fixture.other_queue), -ENOSPC);
+
+        assert_int_equal(fixture.policy.n_packets, 1);
+        assert_int_equal(fixture.other.n_packets, 2);
+        assert_int_equal(parked_packets(fixture.parked), 3);
+        assert_ptr_equal(TAILQ_FIRST(&fixture.other_queue.waiting), first);
+        assert_ptr_equal(TAILQ_FIRST(&fixture.queue.waiting), second);
+        assert_int_equal(parked_deadline(fixture.parked), 1 + TIMEOUT_NS / 2); /* the other's timeout */
+        tear_down(&fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -282,6 +305,7 @@ int main(void)
                 cmocka_unit_test(bytes_are_bounded_for_a_policy_and_in_all),
                 cmocka_unit_test(a_larger_copy_is_not_taken_past_the_bounds),
                 cmocka_unit_test(what_is_put_back_waits_where_its_age_belongs),
+                cmocka_unit_test(what_moves_to_another_policy_keeps_its_age_and_counts_there),
                 cmocka_unit_test(the_earliest_deadline_of_all_policies_is_known),
         };
 
