@@ -348,6 +348,84 @@ static void keepalives_are_no_activity(void **state)
         close_pair(&pair);
 }
 
+/* The next sequence number of a direction, as a socket under repair tells it. */
+static uint32_t queue_sequence(int fd, int queue)
+{
+        uint32_t sequence;
+        socklen_t length = sizeof(sequence);
+        int on = 1, off = 0;
+
+        assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &on, sizeof(on)), 0);
+        assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, &queue, sizeof(queue)), 0);
+        assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_QUEUE_SEQ, &sequence, &length), 0);
+        assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &off, sizeof(off)), 0);
+        return sequence;
+}
+
+static uint16_t checksum(const void *data, size_t length, uint32_t sum)
+{
+        const uint8_t *bytes = data;
+
+        for (size_t i = 0; i < length; i++)
+                sum += i % 2 ? bytes[i] : (uint32_t)bytes[i] << 8;
+        while (sum >> 16)
+                sum = (sum & 0xffff) + (sum >> 16);
+        return htons((uint16_t)~sum);
+}
+
+/* Sends @byte from @client's end at @sequence, past its socket. */
+static void forge_byte(int client, uint32_t sequence, uint32_t acknowledged, char byte)
+{
+        struct sockaddr_in local, remote;
+        socklen_t length = sizeof(local);
+        struct {
+                struct tcphdr header;
+                char byte;
+        } __attribute__((packed)) segment = { .byte = byte };
+        int raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_TCP);
+
+        assert_int_equal(getsockname(client, (struct sockaddr *)&local, &length), 0);
+        assert_int_equal(getpeername(client, (struct sockaddr *)&remote, &length), 0);
+        segment.header = (struct tcphdr){ .source = local.sin_port,
+                                          .dest = remote.sin_port,
+                                          .seq = htonl(sequence),
+                                          .ack_seq = htonl(acknowledged),
+                                          .doff = sizeof(segment.header) / 4,
+                                          .ack = 1,
+                                          .window = htons(1000) };
+        segment.header.check =
+                checksum(&segment, sizeof(segment),
+                         2 * (INADDR_LOOPBACK >> 16) + 2 * (INADDR_LOOPBACK & 0xffff) + IPPROTO_TCP + sizeof(segment));
+        remote.sin_port = 0;
+        assert_int_equal(sendto(raw, &segment, sizeof(segment), 0, (struct sockaddr *)&remote, length), sizeof(segment));
+        close(raw);
+}
+
+static void a_byte_that_was_seen_before_is_no_activity(void **state)
+{
+        struct setup *setup = *state;
+        struct pair pair = connect_pair(setup, setup->inside, setup->outside, PORT);
+        uint32_t sequence, acknowledged, segments;
+        uint64_t last;
+
+        say(pair.client, pair.server, "question");
+        say(pair.server, pair.client, "answer");
+        sequence = queue_sequence(pair.client, TCP_SEND_QUEUE);
+        acknowledged = queue_sequence(pair.client, TCP_RECV_QUEUE);
+        last = look(setup).last_ns;
+        segments = segments_in(pair.server);
+
+        forge_byte(pair.client, sequence - 1, acknowledged, 'x'); /* an old keepalive's garbage, or a retransmission */
+        assert_int_equal(segments_in(pair.server), segments + 1);
+        assert_int_equal(look(setup).last_ns, last);
+        assert_int_equal(look(setup).open_requests, 0);
+        assert_int_equal(look(setup).received_bytes, 8);
+
+        forge_byte(pair.client, sequence, acknowledged, 'x');
+        assert_int_equal(look(setup).open_requests, 1);
+        close_pair(&pair);
+}
+
 static void payload_that_comes_with_the_handshake_opens_a_request(void **state)
 {
         struct setup *setup = *state;
@@ -496,6 +574,7 @@ int main(void)
                 PROMISE(a_port_that_is_not_the_policys_counts_once_it_becomes_so),
                 PROMISE(an_ignored_peer_counts_for_nothing),
                 PROMISE(keepalives_are_no_activity),
+                PROMISE(a_byte_that_was_seen_before_is_no_activity),
                 PROMISE(payload_that_comes_with_the_handshake_opens_a_request),
                 PROMISE(a_client_that_will_send_no_more_may_still_wait),
                 PROMISE(datagrams_are_activity_at_their_time),
