@@ -59,6 +59,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
                 return 0;
         }
 
+        if (managed_lacks_holding(managed))
+                managed_hold(managed);
         if (managed->machine.phase == PHASE_AWAKE && !managed->retiring) {
                 managed_judge(managed);
                 if (managed->verdict.verdict == VERDICT_IDLE) {

@@ -102,8 +102,9 @@ void managed_begin(struct managed *managed, enum phase phase);
 int managed_wake(struct managed *managed, const char **ret_message);
 int managed_sleep(struct managed *managed, const char **ret_message);
 void managed_arm_timer(struct managed *managed);
-/* Holds its frontends. A failure is logged. */
+/* Holds its frontends. A failure becomes a condition, and is tried again every 10 s where it has to hold. */
 void managed_hold(struct managed *managed);
+bool managed_lacks_holding(const struct managed *managed); /* it has to hold, and does not */
 void managed_set_condition(struct managed *managed, enum condition_type type, const char *reason, const char *format, ...)
         _printf_(4, 5);
 void managed_clear_condition(struct managed *managed, enum condition_type type);

@@ -61,6 +61,7 @@ enum condition_type {
         CONDITION_PORT_IN_USE,    /* somebody else listens on its frontend */
         CONDITION_NOT_LISTENING,  /* awake, but nobody listens on one of its frontends */
         CONDITION_DRY_RUN,        /* it would sleep now */
+        CONDITION_HOLD_FAILED,    /* its frontends cannot be held: it does not sleep */
         CONDITION_MAX,
 };
 

@@ -89,7 +89,15 @@ void managed_hold(struct managed *managed)
         int r = holding_start(managed->holding);
 
         if (r < 0)
-                log_error("policy \"%s\": cannot hold its frontends: %s", managed->policy->name, strerror(-r));
+                managed_set_condition(managed, CONDITION_HOLD_FAILED, "CannotHold", "its frontends cannot be held: %s",
+                                      strerror(-r));
+        else
+                managed_clear_condition(managed, CONDITION_HOLD_FAILED);
+}
+
+bool managed_lacks_holding(const struct managed *managed)
+{
+        return phase_holds(&managed->machine) && !holding_is_started(managed->holding);
 }
 
 /* Packets held while the target was still up need no pacing when part of it does not listen: they are owed its normal answer. */
@@ -157,6 +165,16 @@ static void tell_of_ready(struct managed *managed)
                       managed->wake.cause == CAUSE_PACKET ? "first packet" : "request");
 }
 
+static const char *why_sleep_ended(const struct managed *managed, enum phase_event event)
+{
+        if (event == PHASE_EVENT_DEMAND)
+                return "a packet came";
+        if (event == PHASE_EVENT_WAKE)
+                return "an operator woke it";
+        return managed->conditions[CONDITION_HOLD_FAILED].holds ? managed->conditions[CONDITION_HOLD_FAILED].message
+                                                                : "it was active";
+}
+
 static void tell_of_transition(struct managed *managed, enum phase_event event, const struct phase_transition *transition)
 {
         struct event_log *log = managed->context->events;
@@ -165,10 +183,7 @@ static void tell_of_transition(struct managed *managed, enum phase_event event, 
         switch (transition->to) {
         case PHASE_AWAKE:
                 if (transition->from == PHASE_SLEEPING)
-                        event_log_add(log, name, "SleepAborted", "%s while it was about to sleep",
-                                      event == PHASE_EVENT_DEMAND ? "a packet came"
-                                      : event == PHASE_EVENT_WAKE ? "an operator woke it"
-                                                                  : "it was active");
+                        event_log_add(log, name, "SleepAborted", "%s while it was about to sleep", why_sleep_ended(managed, event));
                 else
                         tell_of_ready(managed);
                 break;

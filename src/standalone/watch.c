@@ -9,6 +9,8 @@
 #include "hold/hold.h"
 #include "standalone/managed.h"
 
+#define HOLD_AGAIN_NS (10 * NSEC_PER_SEC)
+
 /* A cgroup that was removed and made again has another id, and nothing attached. */
 static int watch_cgroup(struct managed *managed)
 {
@@ -59,16 +61,19 @@ void managed_judge(struct managed *managed)
                 managed_clear_condition(managed, CONDITION_DRY_RUN);
 }
 
-/* The last look before the stop: anything that happened since holding began, or that cannot be read, keeps it awake. A connection whose
- * handshake ended just before holding began shows as payload or as an open request here. */
+/* The last look before the stop: anything that happened since holding began, or that cannot be read or held, keeps it awake, and so do
+ * packets that wait since before. A connection whose handshake ended just before holding began shows as payload or as an open request
+ * here. */
 enum phase_event managed_verify(struct managed *managed)
 {
         managed_judge(managed);
 
+        if (managed_lacks_holding(managed))
+                return PHASE_EVENT_ACTIVE;
         if (managed->verdict.verdict == VERDICT_UNKNOWN || managed->snapshot.open_requests > 0 ||
             managed->snapshot.last_ns >= managed->machine.since_ns)
                 return PHASE_EVENT_ACTIVE;
-        if (holding_has_demand(managed->holding))
+        if (holding_has_demand(managed->holding) || holding_parked(managed->holding) > 0)
                 return PHASE_EVENT_DEMAND;
         return PHASE_EVENT_QUIET;
 }
@@ -114,6 +119,11 @@ void managed_arm_timer(struct managed *managed)
                 uint64_t look = next_look(managed);
 
                 due = due ? MIN(due, look) : look;
+        }
+        if (managed_lacks_holding(managed)) {
+                uint64_t again = now_monotonic_ns() + HOLD_AGAIN_NS;
+
+                due = due ? MIN(due, again) : again;
         }
         if (managed->retiring)
                 due = due ? MIN(due, managed->retire_deadline_ns) : managed->retire_deadline_ns;

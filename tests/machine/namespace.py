@@ -9,7 +9,7 @@ import subprocess
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWNET = 0x40000000
-MS_REC, MS_PRIVATE = 0x4000, 0x40000
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
 MNT_DETACH = 2
 PR_SET_PDEATHSIG = 1
 
@@ -31,6 +31,11 @@ def private_mounts():
 def mount_bpffs(directory):
     directory.mkdir(parents=True, exist_ok=True)
     check(libc.mount(b"bpf", bytes(directory), b"bpf", 0, None))
+
+
+def set_writable(directory, writable):
+    """Makes a mount read-only, as a full or failing disk would be, or writable again."""
+    check(libc.mount(None, bytes(directory), None, MS_REMOUNT | MS_BIND | (0 if writable else MS_RDONLY), None))
 
 
 def unmount(directory):

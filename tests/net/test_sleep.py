@@ -4,6 +4,7 @@ import errno
 import json
 
 from machine import policy
+from machine.namespace import set_writable
 from machine.policy import server
 
 SHORT = {"after": "1s"}
@@ -179,3 +180,19 @@ def test_a_client_that_reconnects_at_once_doubles_the_idle_time(node):
     assert node.control.policy()["idle"]["factor"] == 2
     assert "192.0.2.2" in node.control.why()
     assert awake_for(node, 1.5)["phase"] == "Awake"
+
+
+def test_what_cannot_be_held_is_not_put_to_sleep(node):
+    node.start(policy(idle=SHORT))
+    pid = node.client().connect(8080).ask()
+    node.control.until(lambda: not node.control.status()["hold"]["attached"], 5, "the end of holding")
+
+    set_writable(node.bpffs, False)
+    condition = node.control.until_condition("HoldFailed")
+    assert "Read-only" in condition["message"]
+    assert node.control.until_event("SleepAborted")
+    assert node.client().connect(8080).ask() == pid
+
+    set_writable(node.bpffs, True)
+    node.control.until_phase("Asleep")
+    assert node.control.condition("HoldFailed") is None
