@@ -44,6 +44,12 @@ static bool accept_partly_ready(struct managed *managed)
         return true;
 }
 
+/* Awake because of somebody else's server, which is gone. */
+static bool nobody_serves(struct managed *managed)
+{
+        return process_state(managed->process) == PROCESS_STOPPED && readiness_count_now(managed->readiness) == 0;
+}
+
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct managed *managed = userdata;
@@ -62,6 +68,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         if (managed_lacks_holding(managed))
                 managed_hold(managed);
         if (managed->machine.phase == PHASE_AWAKE && !managed->retiring) {
+                if (nobody_serves(managed)) {
+                        managed_clear_condition(managed, CONDITION_PORT_IN_USE);
+                        managed_step(managed, PHASE_EVENT_GONE);
+                        return 0;
+                }
                 managed_judge(managed);
                 if (managed->verdict.verdict == VERDICT_IDLE) {
                         managed_step(managed, PHASE_EVENT_IDLE);
@@ -141,18 +152,23 @@ static int make_parts(struct managed *managed)
         return sd_event_source_set_enabled(managed->timer, SD_EVENT_OFF);
 }
 
-/* What runs already is awake, or about to be. */
+/* What runs already is awake, or about to be; unless it runs because an earlier daemon was stopped while it was stopping it. */
 static void begin(struct managed *managed)
 {
-        uint64_t awake_since_ns = 0, since_realtime_ns = 0;
+        struct saved_phase saved = { 0 };
         int r;
 
-        r = managed_load_state(managed, &awake_since_ns, &since_realtime_ns);
+        r = managed_load_state(managed, &saved);
         if (r < 0 && r != -ENOENT)
                 log_warning("policy \"%s\": its state is not readable and starts anew: %s", managed->policy->name, strerror(-r));
 
         if (process_state(managed->process) != PROCESS_RUNNING) {
                 managed_begin(managed, PHASE_ASLEEP);
+                return;
+        }
+        if (saved.phase == PHASE_ASLEEP) {
+                managed_begin(managed, PHASE_ASLEEP);
+                managed_stop_target(managed);
                 return;
         }
         managed_watch(managed);
@@ -163,9 +179,9 @@ static void begin(struct managed *managed)
         }
 
         managed_begin(managed, PHASE_AWAKE);
-        if (awake_since_ns && awake_since_ns < managed->machine.since_ns) {
-                managed->machine.since_ns = awake_since_ns;
-                managed->since_realtime_ns = since_realtime_ns;
+        if (saved.phase == PHASE_AWAKE && saved.since_ns && saved.since_ns < managed->machine.since_ns) {
+                managed->machine.since_ns = saved.since_ns;
+                managed->since_realtime_ns = saved.since_realtime_ns;
         }
 }
 

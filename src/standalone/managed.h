@@ -102,6 +102,7 @@ void managed_begin(struct managed *managed, enum phase phase);
 int managed_wake(struct managed *managed, const char **ret_message);
 int managed_sleep(struct managed *managed, const char **ret_message);
 void managed_arm_timer(struct managed *managed);
+void managed_stop_target(struct managed *managed);
 /* Holds its frontends. A failure becomes a condition, and is tried again every 10 s where it has to hold. */
 void managed_hold(struct managed *managed);
 bool managed_lacks_holding(const struct managed *managed); /* it has to hold, and does not */
@@ -133,8 +134,13 @@ extern const struct readiness_callbacks managed_readiness_callbacks;
 
 /* state.c: what outlives the daemon, one JSON file a policy below the state directory. */
 void managed_save_state(struct managed *managed);
-/* Restores the records and the flapping factor; *ret_awake_since_ns is 0 unless it was awake. */
-int managed_load_state(struct managed *managed, uint64_t *ret_awake_since_ns, uint64_t *ret_since_realtime_ns);
+struct saved_phase { /* all 0, Awake, where nothing was saved since the machine was started */
+        enum phase phase;
+        uint64_t since_ns; /* monotonic */
+        uint64_t since_realtime_ns;
+};
+/* Restores the records and the flapping factor. */
+int managed_load_state(struct managed *managed, struct saved_phase *ret_saved);
 void managed_forget_state(struct managed *managed);
 
 /* view.c: the policy as in docs/control-api.md. */

@@ -265,6 +265,7 @@ int manager_new(const struct options *options, struct manager **ret_manager)
                 return r;
         }
         hold_settle(manager->context.hold);
+        activity_settle(manager->context.activity);
         manager->ready = true;
 
         *ret_manager = TAKE_PTR(manager);

@@ -77,10 +77,23 @@ static bool same_boot(const json_t *state)
         return saved && strcmp(saved, now) == 0;
 }
 
-int managed_load_state(struct managed *managed, uint64_t *ret_awake_since_ns, uint64_t *ret_since_realtime_ns)
+static void read_phase(const json_t *state, struct saved_phase *ret_saved)
+{
+        const char *name = json_string_value(json_object_get(state, "phase"));
+        enum phase phase;
+
+        if (!same_boot(state) || !name || phase_from_string(name, &phase) < 0)
+                return;
+        *ret_saved = (struct saved_phase){
+                .phase = phase,
+                .since_ns = (uint64_t)json_integer_value(json_object_get(state, "since_monotonic_ns")),
+                .since_realtime_ns = (uint64_t)json_integer_value(json_object_get(state, "since_realtime_ns")),
+        };
+}
+
+int managed_load_state(struct managed *managed, struct saved_phase *ret_saved)
 {
         _cleanup_(freep) char *path = NULL;
-        const char *phase;
         json_int_t factor;
         json_t *state;
         int r;
@@ -104,10 +117,7 @@ int managed_load_state(struct managed *managed, uint64_t *ret_awake_since_ns, ui
         managed->earlier_wake = object_or_null(state, "last_wake");
         managed->earlier_sleep = object_or_null(state, "last_sleep");
 
-        phase = json_string_value(json_object_get(state, "phase"));
-        *ret_since_realtime_ns = (uint64_t)json_integer_value(json_object_get(state, "since_realtime_ns"));
-        if (phase && strcmp(phase, phase_to_string(PHASE_AWAKE)) == 0 && same_boot(state))
-                *ret_awake_since_ns = (uint64_t)json_integer_value(json_object_get(state, "since_monotonic_ns"));
+        read_phase(state, ret_saved);
         json_decref(state);
         return 0;
 }

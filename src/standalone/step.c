@@ -72,7 +72,7 @@ static void start_target(struct managed *managed)
                 log_error("policy \"%s\": cannot watch for its listeners: %s", managed->policy->name, strerror(-r));
 }
 
-static void stop_target(struct managed *managed)
+void managed_stop_target(struct managed *managed)
 {
         managed_remember_cut_clients(managed);
         managed->sleep.began_ns = now_monotonic_ns();
@@ -143,8 +143,11 @@ static void verdict_to_sleep_record(struct managed *managed, enum phase_event ev
         } else if (event == PHASE_EVENT_GONE) {
                 record->cause = CAUSE_EXITED;
                 record->stopped_ns = record->began_ns;
-                snprintf(record->reason, sizeof(record->reason), "its process ended by itself: %.150s",
-                         managed->conditions[CONDITION_PROCESS_FAILED].message);
+                if (managed->conditions[CONDITION_PROCESS_FAILED].holds)
+                        snprintf(record->reason, sizeof(record->reason), "its process ended by itself: %.150s",
+                                 managed->conditions[CONDITION_PROCESS_FAILED].message);
+                else
+                        strcpy(record->reason, "nobody listens any more");
         } else {
                 record->cause = CAUSE_IDLE;
                 snprintf(record->reason, sizeof(record->reason), "%s", managed->verdict.reason);
@@ -224,7 +227,7 @@ static void perform(struct managed *managed, const struct phase_transition *tran
         if (transition->actions & PHASE_ACTION_HOLD)
                 managed_hold(managed);
         if (transition->actions & PHASE_ACTION_STOP)
-                stop_target(managed);
+                managed_stop_target(managed);
         if (transition->actions & PHASE_ACTION_START)
                 start_target(managed);
         if (transition->actions & PHASE_ACTION_RELEASE)

@@ -45,6 +45,8 @@ void managed_judge(struct managed *managed)
         uint64_t now = now_monotonic_ns();
         int r = managed->workload ? workload_read(managed->workload, &managed->snapshot) : -ENODEV;
 
+        if (r >= 0 && process_state(managed->process) != PROCESS_RUNNING)
+                r = -ESRCH; /* what serves instead is not seen */
         managed->snapshot_known = r >= 0;
         idle_judge(managed->policy, r < 0 ? NULL : &managed->snapshot, r < 0 ? r : 0, managed->machine.since_ns,
                    managed->idle_factor, now, &managed->verdict);

@@ -136,3 +136,21 @@ def test_nothing_is_looked_for_any_more_once_a_wake_has_ended(node):
     time.sleep(2)  # what is proven is that nothing happens meanwhile
 
     assert wakeups(node.daemon.pid) - before < 20
+
+
+def test_somebody_elses_server_is_used_and_replaced_once_it_is_gone(node):
+    node.start(policy(idle={"after": "1s"}))
+    foreign = node.namespace.start(*server())
+    node.control.until(lambda: ":8080" in node.namespace.run("ss", "-Hlnt").stdout, 5, "somebody else's server")
+    assert b"200 OK" in node.client().connect(8080).ask()
+    node.control.until_condition("PortInUse")
+
+    condition = node.control.until_condition("IdleUnknown")  # what it does is not seen
+    assert "it stays awake" in condition["message"]
+
+    foreign.kill()
+    foreign.wait()
+    node.control.until_phase("Asleep", timeout=15)
+    attempt = node.client().connect(8080)
+    assert b"200 OK" in attempt.ask()
+    assert len(node.pids("web")) == 1

@@ -132,3 +132,36 @@ def test_a_second_daemon_on_the_same_run_directory_says_what_is_wrong(node):
     attempt = node.client().connect(8080)
     assert attempt.connected, attempt
     assert attempt.retransmissions == 0
+
+
+def test_a_stop_that_a_restart_interrupted_is_finished(node):
+    stubborn = " ".join(["trap '' TERM; exec", *server()])
+    node.start(policy(command=["/bin/sh", "-c", stubborn]))
+    first = node.client().connect(8080).ask()
+    node.control.until_phase("Awake")
+    node.control.sleep()
+    node.control.until_phase("Asleep")
+
+    assert node.daemon.stop() == 0
+    assert node.pids("web")
+    node.start()
+
+    assert node.control.phase() == "Asleep"
+    node.control.until(lambda: node.pids("web") == [], 5, "the end of the process")
+    attempt = node.client().connect(8080)
+    assert attempt.connected, attempt
+    assert attempt.ask() != first
+
+
+def test_nothing_stays_attached_for_a_policy_that_went_while_no_daemon_ran(node):
+    node.start(policy(), policy("blog", ["tcp/0.0.0.0:8081"]))
+    assert node.client().connect(8081).connected
+    node.control.until_phase("Awake", "blog")
+    assert node.daemon.stop() == 0
+    assert (node.bpffs / "activity" / "blog").exists()
+
+    (node.policy_directory / "blog.yaml").unlink()
+    node.start()
+
+    assert not (node.bpffs / "activity" / "blog").exists()
+    assert len(node.pids("blog")) == 1
