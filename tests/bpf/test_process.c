@@ -537,7 +537,7 @@ static void a_log_that_is_copied_and_truncated_goes_on_from_its_beginning(void *
         struct bench *bench = *state;
         struct stat status;
 
-        run(bench, COMMAND("sh", "-c", "echo ready; trap 'echo again; exit 0' TERM; while :; do sleep 0.01; done"));
+        run(bench, COMMAND("sh", "-c", "trap 'echo again; exit 0' TERM; echo ready; while :; do sleep 0.01; done"));
         await_log(bench, "ready\n");
         assert_int_equal(truncate(bench->log, 0), 0);
         process_stop(bench->process);
