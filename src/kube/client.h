@@ -35,6 +35,7 @@ enum {
         KUBE_RETRIES_MAX = 10,
         KUBE_BODY_MAX = 16 << 20, /* bytes of an answer that is not streamed, and of one object of a stream */
         KUBE_SILENCE_SECONDS = 35,
+        KUBE_WAKE_SILENCE_SECONDS = 3,
 };
 
 struct kube_client;
@@ -88,6 +89,9 @@ DEFINE_CLEANUP(struct kube_client, kube_client_free)
  * NULL, is valid until done() or cancel. Returns 0, -ENOBUFS, -EINVAL or -ENOMEM. */
 int kube_client_request(struct kube_client *client, const struct kube_request_settings *settings,
                         const struct kube_request_callbacks *callbacks, void *userdata, struct kube_request **ret_request);
+/* A watch that began with the list has it all: it leaves the line of the lists to others, and may be silent for @silence_ns from
+ * now on. */
+void kube_request_is_watch(struct kube_request *request, uint64_t silence_ns);
 /* No callback comes after this. Accepts NULL, returns NULL. */
 struct kube_request *kube_request_cancel(struct kube_request *request);
 

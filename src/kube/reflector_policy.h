@@ -53,6 +53,7 @@ struct reflector_policy {
         bool synced;                /* a last resourceVersion is known */
         bool version_gone;          /* ... and the server does not have it */
         unsigned watch_list_failed; /* in a row */
+        unsigned watch_broken;      /* without any event, in a row */
         unsigned pages_expired;     /* lists in a row whose continue token expired: the next is not paged */
         uint64_t backoff_ns;        /* the next one's, before jitter */
         uint64_t backoff_used_ns;   /* when it was last used; 0: never */

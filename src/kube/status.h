@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* No server is believed that wants to be left alone for longer. */
+#define KUBE_RETRY_AFTER_MAX_NS (120 * UINT64_C(1000000000))
+
 enum { KUBE_REASON_MAX = 48, KUBE_MESSAGE_MAX = 256 };
 
 struct kube_status {
