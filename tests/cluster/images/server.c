@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP server for pods: answers every request with "HOSTNAME PEER" and goes on with the connection.
+ *
+ *     server [PORT [LISTEN_AFTER_MS]]
+ */
+#include <arpa/inet.h>
+#include <err.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void end(int number)
+{
+        (void)number;
+        _exit(0);
+}
+
+/* A request without a body ends at its first empty line; others are not for this server. */
+static int read_request(int fd)
+{
+        char buffer[8192];
+        size_t length = 0;
+
+        while (length < sizeof(buffer) - 1) {
+                ssize_t more = recv(fd, buffer + length, sizeof(buffer) - 1 - length, 0);
+
+                if (more <= 0)
+                        return -1;
+                length += (size_t)more;
+                buffer[length] = '\0';
+                if (strstr(buffer, "\r\n\r\n"))
+                        return 0;
+        }
+        return -1;
+}
+
+static void peer_name(int fd, char *name, size_t size)
+{
+        struct sockaddr_in6 peer = { 0 };
+        socklen_t length = sizeof(peer);
+
+        getpeername(fd, (struct sockaddr *)&peer, &length);
+        if (IN6_IS_ADDR_V4MAPPED(&peer.sin6_addr))
+                inet_ntop(AF_INET, &peer.sin6_addr.s6_addr[12], name, (socklen_t)size);
+        else
+                inet_ntop(AF_INET6, &peer.sin6_addr, name, (socklen_t)size);
+}
+
+static void *converse(void *argument)
+{
+        int fd = (int)(intptr_t)argument;
+        const char *host = getenv("HOSTNAME");
+        char peer[INET6_ADDRSTRLEN], body[512], answer[1024];
+
+        peer_name(fd, peer, sizeof(peer));
+        snprintf(body, sizeof(body), "%s %s\n", host ? host : "?", peer);
+        snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
+        while (read_request(fd) == 0)
+                if (send(fd, answer, strlen(answer), MSG_NOSIGNAL) < 0)
+                        break;
+        close(fd);
+        return NULL;
+}
+
+static int listen_on(uint16_t port)
+{
+        struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_ANY_INIT };
+        int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+        if (fd < 0)
+                err(1, "socket");
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 || listen(fd, 4096) < 0)
+                err(1, "port %u", port);
+        return fd;
+}
+
+int main(int argc, char **argv)
+{
+        int port = argc > 1 ? atoi(argv[1]) : 8080;
+        int fd;
+
+        signal(SIGTERM, end); /* process 1 has no default action */
+        signal(SIGINT, end);
+        if (argc > 2)
+                usleep((useconds_t)atoi(argv[2]) * 1000);
+        fd = listen_on((uint16_t)port);
+        for (;;) {
+                int connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+                pthread_t thread;
+
+                if (connection < 0)
+                        continue;
+                if (pthread_create(&thread, NULL, converse, (void *)(intptr_t)connection) != 0)
+                        close(connection);
+                else
+                        pthread_detach(thread);
+        }
+}
