@@ -2,13 +2,14 @@
 """Warm traffic beside the same without lull, and what lull costs when nothing happens."""
 import pathlib
 import re
+import resource
 import time
 
 from machine import policy
 from wakes import resident_megabytes
 
-ROUNDS = 10
-CONNECTION_ROUNDS = 5
+ROUNDS = 20
+CONNECTION_ROUNDS = 10
 PORT = 8080
 MANY = 10000
 FIRST_PORT = 20000
@@ -57,18 +58,33 @@ def await_answer(node):
     attempt.close()
 
 
+def nginx_pids(node):
+    master = int((node.directory / "nginx.pid").read_text(encoding="ascii"))
+    return [master, *map(int, pathlib.Path(f"/proc/{master}/task/{master}/children").read_text(encoding="ascii").split())]
+
+
+def cpu_seconds(*pids):
+    return sum(int(pathlib.Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) for pid in pids) / 1e9
+
+
 def load(node, *options, seconds=1):
-    """Requests a second, and the 99th percentile of the latency in seconds."""
+    """Requests a second, the 99th percentile of the latency in seconds, and CPU seconds a request, the client's and the server's."""
+    pids = nginx_pids(node)
+    server_before, client_before = cpu_seconds(*pids), resource.getrusage(resource.RUSAGE_CHILDREN)
     output = node.client("routed").namespace.run(
         "taskset", "--cpu-list", "1", "wrk", "--threads", 1, "--connections", 16, "--duration", f"{seconds}s", "--latency",
         *options, f"http://192.0.2.1:{PORT}/").stdout
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", output).group(1))
     latency, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", output).groups()
-    return rate, float(latency) * UNITS[unit]
+    requests = int(re.search(r"(\d+) requests in", output).group(1))
+    client_after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = cpu_seconds(*pids) - server_before + client_after.ru_utime + client_after.ru_stime \
+        - client_before.ru_utime - client_before.ru_stime
+    return rate, float(latency) * UNITS[unit], cpu / requests
 
 
 def rounds(nodes, count, *options):
-    """In turns, forwards and backwards, so that drift hits all alike. Returns {name: [(rate, latency)]}."""
+    """In turns, forwards and backwards, so that drift hits all alike. Returns {name: [what load() returns]}."""
     results = {name: [] for name in nodes}
     for number in range(count):
         for name in list(nodes) if number % 2 else reversed(list(nodes)):
@@ -77,9 +93,10 @@ def rounds(nodes, count, *options):
 
 
 def compare(report, results, what, name, title, rate_budget, latency_budget):
-    (rates, latencies), (rates_without, latencies_without) = (zip(*results[which]) for which in (name, "none"))
+    (rates, latencies, cpu), (rates_without, latencies_without, cpu_without) = (zip(*results[which]) for which in (name, "none"))
     report.add_ratio(f"{what}, {title} ÷ without lull", rates, rates_without, rate_budget, "higher")
     report.add_ratio(f"{what}: p99 latency, {title} ÷ without lull", latencies, latencies_without, latency_budget)
+    report.add_ratio(f"{what}: CPU time a request, {title} ÷ without lull", cpu, cpu_without, None)
 
 
 def awake_under_lull(make_node, others=0):
@@ -91,10 +108,6 @@ def awake_under_lull(make_node, others=0):
     if not others:
         node.control.until(lambda: not node.control.status()["hold"]["attached"], 5, "the hooks' detachment")
     return node, daemon.start_seconds
-
-
-def cpu_seconds(pid):
-    return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
 
 
 def hook_cost(node):
