@@ -82,12 +82,12 @@ static int read_working_directory(struct reader *reader, const struct value *val
         return process->working_directory ? 1 : -ENOMEM;
 }
 
-static bool environment_has(char *const *environment, size_t n, const char *name)
+static bool environment_has(char *const *environment, const char *name)
 {
         size_t length = strlen(name);
 
-        for (size_t i = 0; i < n; i++)
-                if (strncmp(environment[i], name, length) == 0 && environment[i][length] == '=')
+        for (; *environment; environment++)
+                if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
                         return true;
         return false;
 }
@@ -103,7 +103,7 @@ static int read_variable(struct reader *reader, const struct value *key, const s
                 return r;
         if (*name == '\0' || strchr(name, '='))
                 return reader_refuse(reader, key, "is not the name of a variable; it must not be empty or have a \"=\" in it");
-        if (environment_has(environment, n, name))
+        if (environment_has(environment, name))
                 return reader_problem(reader, key, "given twice; remove one of the two");
 
         r = reader_text(reader, value, &text);

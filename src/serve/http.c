@@ -28,7 +28,6 @@ static struct http_request *request_free(struct http_request *request)
         free(request);
         return NULL;
 }
-DEFINE_CLEANUP(struct http_request, request_free)
 
 /* Escapes are decoded by http_percent_decode(), which is strict: libmicrohttpd's own lets wrong ones and %00 through. */
 static size_t leave_encoded(void *userdata, struct MHD_Connection *connection, char *text)
