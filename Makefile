@@ -182,6 +182,7 @@ clean:
 	rm -rf build
 
 -include tests/fuzz/fuzz.mk
+-include tests/cluster/cluster.mk
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(LULL_OBJECTS) $(BUILD)/src/lulld.o)
 -include $(SKELETONS:%.skel.h=%.d)
 -include $(addsuffix .d,$(UNIT_TESTS) $(BPF_TESTS) $(TEST_TOOLS))
