@@ -28,6 +28,12 @@ static uint64_t wait_as_told(struct reflector_policy *policy, const struct kube_
         return status->retry_after_ns + (uint64_t)((double)status->retry_after_ns * chance / 2);
 }
 
+/* What passes when tokens and roles are in order again, and says nothing about the request. */
+static bool is_denied(const struct kube_status *status)
+{
+        return status->code == 401 || status->code == 403;
+}
+
 static bool is_busy(const struct kube_status *status)
 {
         return status->code == 429 || status->code >= 500;
@@ -72,8 +78,7 @@ static struct reflector_step after_watch_status(struct reflector_policy *policy,
 
         if (kube_status_is_expired(status) || status->too_large)
                 return step_relist(policy, backoff_next(policy, now_ns, chance));
-        /* 401 and 403 pass when tokens and roles are in order again, and say nothing about the version. */
-        if (is_busy(status) || status->code == 401 || status->code == 403)
+        if (is_busy(status) || is_denied(status))
                 return step_watch(wait_as_told(policy, status, now_ns, chance));
         return step_relist(policy, backoff_next(policy, now_ns, chance));
 }
@@ -128,7 +133,7 @@ static struct reflector_step after_watch_list_status(struct reflector_policy *po
                 policy->version_gone = true;
                 return step_watch_list(policy, 0);
         }
-        if (status->code == 429 || (is_busy(status) && status->retry_after_ns > 0))
+        if (status->code == 429 || is_denied(status) || (is_busy(status) && status->retry_after_ns > 0))
                 return step_watch_list(policy, wait_as_told(policy, status, now_ns, chance));
 
         /* A server that does not know it says Invalid or BadRequest, and always will. */
