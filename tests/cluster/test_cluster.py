@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cluster that the other tests stand on."""
 import errno
+import os
 import signal
 import subprocess
 import time
@@ -158,6 +159,43 @@ def test_a_pod_is_known_by_its_cgroup_below_its_node(cluster, namespace):
     relative = cluster.container_cgroup(pod).relative_to(cluster.nodes["n2"].cgroup)
 
     assert relative.parts[:-1] == ("kubepods", "besteffort", f"pod{pod['metadata']['uid']}")
+
+
+def test_an_agents_pod_sees_its_nodes_network_bpffs_and_cgroups(cluster, namespace):
+    agent = objects.deployment("agent", node="n2", arguments=[8099], ready_path=None)
+    spec = agent["spec"]["template"]["spec"]
+    spec.update(hostNetwork=True, hostPID=True, volumes=[
+        {"name": "bpf", "hostPath": {"path": "/sys/fs/bpf", "type": "Directory"}},
+        {"name": "cgroup", "hostPath": {"path": "/sys/fs/cgroup", "type": "Directory"}}])
+    spec["containers"][0]["volumeMounts"] = [{"name": "bpf", "mountPath": "/sys/fs/bpf"},
+                                             {"name": "cgroup", "mountPath": "/sys/fs/cgroup", "readOnly": True}]
+    spec["containers"][0]["ports"] = []
+    spec["containers"][0]["securityContext"] = {"capabilities": {"drop": ["ALL"], "add": ["BPF", "NET_ADMIN", "PERFMON"]}}
+
+    objects.create(cluster.api, namespace, agent)
+    [pod] = cluster.ready_pods(namespace, 1)
+
+    pid, node = cluster.container_pid(pod), cluster.nodes["n2"]
+    assert os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat(node.namespace).st_ino
+    kinds = {words[4]: words[words.index("-") + 1] for words in map(str.split, open(f"/proc/{pid}/mountinfo", encoding="ascii"))}
+    assert kinds["/sys/fs/bpf"] == "bpf"
+    assert os.path.exists(f"/proc/{pid}/root{node.cgroup}/kubepods")
+    pins = os.stat(f"/proc/{pid}/root/sys/fs/bpf").st_dev
+    assert pins == os.stat(f"/proc/{cluster.server_pid('n2-holder')}/root/sys/fs/bpf").st_dev
+    assert pins != os.stat(f"/proc/{cluster.server_pid('n1-holder')}/root/sys/fs/bpf").st_dev
+
+
+def test_a_pod_reaches_the_api_server_with_its_own_credentials(cluster, namespace):
+    objects.create(cluster.api, namespace, objects.deployment("web", node="n1"))
+    [pod] = cluster.ready_pods(namespace, 1)
+    credentials = f"/proc/{cluster.container_pid(pod)}/root/var/run/secrets/kubernetes.io/serviceaccount"
+    with open(f"{credentials}/token", encoding="ascii") as token:
+        bearer = token.read()
+
+    said = cluster.in_pod(pod).run("curl", "--silent", "--show-error", "--max-time", 10, "--cacert", f"{credentials}/ca.crt",
+                                   "--header", f"Authorization: Bearer {bearer}", f"https://{layout.API_SERVICE}/api/v1/namespaces")
+
+    assert f"system:serviceaccount:{namespace}:default" in said
 
 
 def test_reset_leaves_what_a_new_cluster_has(cluster):

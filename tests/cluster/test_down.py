@@ -46,6 +46,15 @@ def servers_of(where):
     return found
 
 
+# Where the servers put things by default: each must have been told another place, or have a /var and /run of its own.
+USUAL_PLACES = ("/etc/cni", "/etc/kubernetes", "/opt/cni", "/run/containerd", "/run/kubernetes", "/run/nri", "/usr/libexec/kubernetes",
+                "/var/lib/cni", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods")
+
+
+def usual_places():
+    return [place for place in USUAL_PLACES if os.path.exists(place)]
+
+
 @pytest.mark.parametrize("step", ["supervisor", "etcd, containerd", "API server", "kubelet, kube-proxy"])
 def test_down_removes_what_a_killed_up_left(second, step):
     bring_up(until=step)
@@ -58,6 +67,7 @@ def test_down_removes_what_a_killed_up_left(second, step):
 
 
 def test_down_removes_a_whole_cluster_with_pods_whose_supervisor_was_killed(second):
+    before = usual_places()
     bring_up()
     cluster = clusters.Cluster(second)
     namespace = cluster.make_namespace()
@@ -72,6 +82,7 @@ def test_down_removes_a_whole_cluster_with_pods_whose_supervisor_was_killed(seco
 
     assert down.leftovers(second) == []
     assert servers_of(second) == []
+    assert usual_places() == before
 
 
 def test_up_after_a_crash_starts_anew(second):

@@ -193,6 +193,13 @@ class Cluster:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": seconds}}
         return self.api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token", request)["status"]["token"]
 
+    def kubeconfig(self, client="admin", port=layout.API_PORT):
+        """A kubeconfig for programs in any of the cluster's namespaces; port=layout.FRONT_PORT leads to the front. Other clients
+        than the cluster's own have certificates issued by certificates.Authority."""
+        path = self.where.configuration / f"{client}-{port}.kubeconfig"
+        configuration.write(path, configuration.kubeconfig(self.where, client, port))
+        return path
+
     # Pods from inside
 
     def container_cgroup(self, pod, container=None):
