@@ -83,6 +83,20 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+int managed_set_timer(struct managed *managed, uint64_t due_ns)
+{
+        uint64_t due = due_ns / NSEC_PER_USEC + 1;
+        int r;
+
+        if (due_ns == 0)
+                return managed->timer ? sd_event_source_set_enabled(managed->timer, SD_EVENT_OFF) : 0;
+        if (!managed->timer)
+                return sd_event_add_time(managed->context->event, &managed->timer, CLOCK_MONOTONIC, due,
+                                         NSEC_PER_MSEC / NSEC_PER_USEC, on_timer, managed);
+        r = sd_event_source_set_time(managed->timer, due);
+        return r < 0 ? r : sd_event_source_set_enabled(managed->timer, SD_EVENT_ONESHOT);
+}
+
 static int make_process(struct managed *managed)
 {
         struct context *context = managed->context;
@@ -141,15 +155,7 @@ static int make_parts(struct managed *managed)
         r = make_holding(managed);
         if (r < 0)
                 return r;
-        r = make_readiness(managed);
-        if (r < 0)
-                return r;
-
-        r = sd_event_add_time(managed->context->event, &managed->timer, CLOCK_MONOTONIC, 0, NSEC_PER_MSEC / NSEC_PER_USEC, on_timer,
-                              managed);
-        if (r < 0)
-                return r;
-        return sd_event_source_set_enabled(managed->timer, SD_EVENT_OFF);
+        return make_readiness(managed);
 }
 
 /* What runs already is awake, or about to be; unless it runs because an earlier daemon was stopped while it was stopping it. */
@@ -227,6 +233,9 @@ struct managed *managed_free(struct managed *managed, bool keep_pins)
         json_decref(managed->earlier_wake);
         json_decref(managed->earlier_sleep);
         policy_free(managed->policy);
+        for (size_t i = 0; i < CONDITION_MAX; i++)
+                free(managed->conditions[i].message);
+        free(managed->cut_clients);
         free(managed->cgroup);
         free(managed);
         return NULL;

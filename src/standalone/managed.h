@@ -45,8 +45,6 @@ struct context {
         void *userdata;
 };
 
-enum { CUT_CLIENTS_MAX = 64 };
-
 struct managed {
         struct context *context;
         struct policy *policy;
@@ -59,7 +57,7 @@ struct managed {
         struct holding *holding;
         struct workload *workload; /* NULL until the target first runs */
         struct readiness *readiness;
-        sd_event_source *timer;
+        sd_event_source *timer; /* NULL until it is first needed */
 
         bool stopping; /* the end of the process is our own doing */
         bool retiring; /* its policy is gone: it wakes, and then it is forgotten */
@@ -69,8 +67,8 @@ struct managed {
         struct workload_snapshot snapshot;
         bool snapshot_known;
         struct idle_verdict verdict;
-        unsigned idle_factor;                        /* flapping */
-        struct address cut_clients[CUT_CLIENTS_MAX]; /* whose connections the last sleep cut */
+        unsigned idle_factor;        /* flapping */
+        struct address *cut_clients; /* whose connections the last sleep cut, 64 at most */
         size_t n_cut_clients;
 
         uint64_t since_realtime_ns; /* when the phase began, for people */
@@ -92,6 +90,8 @@ int managed_new(struct context *context, struct policy *policy, struct managed *
 struct managed *managed_free(struct managed *managed, bool keep_pins);
 /* Follows a changed policy of the same name, which it takes over on success. */
 int managed_update(struct managed *managed, struct policy *policy);
+/* 0: never. */
+int managed_set_timer(struct managed *managed, uint64_t due_ns);
 /* The policy is gone: a sleeping workload is woken first, then context.retired() is called; after holdTimeout in any case. */
 void managed_retire(struct managed *managed);
 

@@ -23,7 +23,8 @@ struct readiness {
         struct readiness_callbacks callbacks;
         void *userdata;
 
-        sd_event_source *timer;
+        sd_event *event;
+        sd_event_source *timer; /* NULL until readiness_begin(): most policies sleep */
         uint64_t delay_ns;
 };
 
@@ -82,10 +83,10 @@ int readiness_new(sd_event *event, struct sockets *sockets, const struct fronten
                   const struct readiness_callbacks *callbacks, void *userdata, struct readiness **ret_readiness)
 {
         _cleanup_(readiness_freep) struct readiness *readiness = calloc(1, sizeof(*readiness));
-        int r;
 
         if (!readiness)
                 return -ENOMEM;
+        readiness->event = sd_event_ref(event);
         readiness->sockets = sockets;
         readiness->callbacks = *callbacks;
         readiness->userdata = userdata;
@@ -97,12 +98,6 @@ int readiness_new(sd_event *event, struct sockets *sockets, const struct fronten
                 return -ENOMEM;
         memcpy(readiness->frontends, frontends, n_frontends * sizeof(*frontends));
 
-        r = sd_event_add_time(event, &readiness->timer, CLOCK_MONOTONIC, 0, 1, on_timer, readiness);
-        if (r < 0)
-                return r;
-        sd_event_source_set_enabled(readiness->timer, SD_EVENT_OFF);
-        sd_event_source_set_priority(readiness->timer, LOOK_PRIORITY);
-
         *ret_readiness = TAKE_PTR(readiness);
         return 0;
 }
@@ -113,6 +108,7 @@ struct readiness *readiness_free(struct readiness *readiness)
                 return NULL;
 
         sd_event_source_disable_unref(readiness->timer);
+        sd_event_unref(readiness->event);
         free(readiness->frontends);
         free(readiness->ready);
         free(readiness->bound_ns);
@@ -132,19 +128,27 @@ int readiness_begin(struct readiness *readiness)
         memset(readiness->ready, 0, readiness->n_frontends * sizeof(*readiness->ready));
         memset(readiness->bound_ns, 0, readiness->n_frontends * sizeof(*readiness->bound_ns));
         readiness->n_ready = 0;
+        if (!readiness->timer) {
+                int r = sd_event_add_time(readiness->event, &readiness->timer, CLOCK_MONOTONIC, 0, 1, on_timer, readiness);
+
+                if (r < 0)
+                        return r;
+                sd_event_source_set_priority(readiness->timer, LOOK_PRIORITY);
+        }
         return look_soon(readiness);
 }
 
 void readiness_end(struct readiness *readiness)
 {
-        sd_event_source_set_enabled(readiness->timer, SD_EVENT_OFF);
+        if (readiness->timer)
+                sd_event_source_set_enabled(readiness->timer, SD_EVENT_OFF);
 }
 
 void readiness_look(struct readiness *readiness)
 {
         int enabled;
 
-        if (sd_event_source_get_enabled(readiness->timer, &enabled) > 0)
+        if (readiness->timer && sd_event_source_get_enabled(readiness->timer, &enabled) > 0)
                 look_soon(readiness);
 }
 

@@ -69,7 +69,7 @@ struct condition {
         bool holds;
         uint64_t realtime_ns;
         const char *reason; /* CamelCase, static */
-        char message[320];
+        char *message;      /* of the last time it held */
 };
 
 const char *cause_to_string(enum cause cause);             /* "packet", ... */

@@ -13,13 +13,17 @@
 void managed_set_condition(struct managed *managed, enum condition_type type, const char *reason, const char *format, ...)
 {
         struct condition *condition = &managed->conditions[type];
-        char message[sizeof(condition->message)];
+        _cleanup_(freep) char *message = NULL;
         va_list arguments;
+        int r;
 
         va_start(arguments, format);
-        vsnprintf(message, sizeof(message), format, arguments);
+        r = vasprintf(&message, format, arguments);
         va_end(arguments);
-
+        if (r < 0) {
+                message = NULL;
+                return;
+        }
         if (condition->holds && strcmp(condition->message, message) == 0)
                 return;
 
@@ -27,9 +31,10 @@ void managed_set_condition(struct managed *managed, enum condition_type type, co
                 condition->realtime_ns = now_realtime_ns();
         condition->holds = true;
         condition->reason = reason;
-        strcpy(condition->message, message);
         event_log_add(managed->context->events, managed->policy->name, condition_to_string(type), "%s", message);
         log_notice("policy \"%s\": %s: %s", managed->policy->name, condition_to_string(type), message);
+        free(condition->message);
+        condition->message = TAKE_PTR(message);
 }
 
 void managed_clear_condition(struct managed *managed, enum condition_type type)
@@ -210,8 +215,11 @@ static void on_transition(struct managed *managed, enum phase_event event, const
 
         if (transition->from == PHASE_ASLEEP)
                 managed->asleep_ns += slept_ns;
-        if (transition->to == PHASE_ASLEEP)
+        if (transition->to == PHASE_ASLEEP) {
                 readiness_end(managed->readiness);
+                managed_clear_condition(managed, CONDITION_IDLE_UNKNOWN);
+                managed_clear_condition(managed, CONDITION_NOT_LISTENING);
+        }
         if (transition->to == PHASE_SLEEPING || (transition->to == PHASE_ASLEEP && event == PHASE_EVENT_GONE))
                 verdict_to_sleep_record(managed, event);
         if (transition->to == PHASE_AWAKE && transition->from != PHASE_SLEEPING) {

@@ -9,6 +9,8 @@
 #include "hold/hold.h"
 #include "standalone/managed.h"
 
+enum { CUT_CLIENTS_MAX = 64 };
+
 #define HOLD_AGAIN_NS (10 * NSEC_PER_SEC)
 
 /* A cgroup that was removed and made again has another id, and nothing attached. */
@@ -86,7 +88,9 @@ void managed_remember_cut_clients(struct managed *managed)
         int n = managed->workload ? workload_connections(managed->workload, connections, CUT_CLIENTS_MAX) : 0;
 
         managed->n_cut_clients = 0;
-        for (int i = 0; i < n; i++)
+        free(managed->cut_clients);
+        managed->cut_clients = n > 0 ? calloc((size_t)n, sizeof(*managed->cut_clients)) : NULL;
+        for (int i = 0; managed->cut_clients && i < n; i++)
                 managed->cut_clients[managed->n_cut_clients++] = connections[i].remote;
 }
 
@@ -116,6 +120,7 @@ static uint64_t next_look(const struct managed *managed)
 void managed_arm_timer(struct managed *managed)
 {
         uint64_t due = phase_deadline(&managed->machine);
+        int r;
 
         if (managed->machine.phase == PHASE_AWAKE && !managed->retiring) {
                 uint64_t look = next_look(managed);
@@ -130,10 +135,7 @@ void managed_arm_timer(struct managed *managed)
         if (managed->retiring)
                 due = due ? MIN(due, managed->retire_deadline_ns) : managed->retire_deadline_ns;
 
-        if (due == 0) {
-                sd_event_source_set_enabled(managed->timer, SD_EVENT_OFF);
-                return;
-        }
-        sd_event_source_set_time(managed->timer, due / NSEC_PER_USEC + 1);
-        sd_event_source_set_enabled(managed->timer, SD_EVENT_ONESHOT);
+        r = managed_set_timer(managed, due);
+        if (r < 0)
+                log_error("policy \"%s\": cannot set its timer: %s", managed->policy->name, strerror(-r));
 }

@@ -150,7 +150,7 @@ def test_somebody_elses_server_is_used_and_replaced_once_it_is_gone(node):
 
     foreign.kill()
     foreign.wait()
-    node.control.until_phase("Asleep", timeout=15)
+    assert node.control.until_phase("Asleep", timeout=15)["conditions"] == []
     attempt = node.client().connect(8080)
     assert b"200 OK" in attempt.ask()
     assert len(node.pids("web")) == 1
