@@ -110,6 +110,7 @@ static int make_process(struct managed *managed)
                 .name = managed->policy->name,
                 .cgroup = managed->cgroup,
                 .log_file = log_file,
+                .open_files = context->open_files,
                 .settings = &managed->policy->process,
         };
         return process_new(&config, &managed_process_callbacks, managed, &managed->process);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <sys/resource.h>
 #include <systemd/sd-event.h>
 
 #include "activity/idle.h"
@@ -38,6 +39,7 @@ struct context {
         char *cgroup_root; /* the cgroup2 mount */
         const char *log_dir;
         char *state_dir;
+        rlim_t open_files; /* the soft limit that the daemon was given: its targets' */
         struct histogram wake_phases[WAKE_PHASE_MAX];
 
         /* A retired policy has nothing left to do: free it, but not from within this call. */

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
@@ -130,6 +131,21 @@ static int make_event_loop(struct manager *manager)
         return sd_event_set_watchdog(context->event, true);
 }
 
+/* A workload that was woken once takes some ten descriptors, and the usual soft limit is 1024: there for what uses select(), which lulld
+ * does not. */
+static void raise_open_files(struct context *context)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        context->open_files = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+                log_warning("cannot raise the limit of open files from %llu: %s", (unsigned long long)context->open_files,
+                            strerror(errno));
+}
+
 static int make_directories(struct manager *manager)
 {
         struct context *context = &manager->context;
@@ -241,6 +257,7 @@ int manager_new(const struct options *options, struct manager **ret_manager)
         manager->context.retired = on_retired;
         manager->context.userdata = manager;
 
+        raise_open_files(&manager->context);
         r = make_event_loop(manager);
         if (r < 0) {
                 log_error("cannot make an event loop: %s", strerror(-r));

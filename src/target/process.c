@@ -27,6 +27,7 @@ enum {
 struct process {
         char *name, *cgroup, *log_file;
         struct process_settings settings;
+        rlim_t open_files;
         struct process_callbacks callbacks;
         void *userdata;
         sd_event *event;
@@ -274,6 +275,7 @@ static int run_command(struct process *process)
         r = spawn(&(struct spawn_request){ .settings = &process->settings,
                                            .cgroup_fd = process->cgroup_fd,
                                            .output_fd = output_fd,
+                                           .open_files = process->open_files,
                                            .without_clone3 = process->cgroup_was_killed },
                   &spawned, &failure);
         if (r < 0) {
@@ -417,6 +419,7 @@ int process_new(const struct process_config *config, const struct process_callba
         process->cgroup_fd = process->main_fd = process->report_fd = -1;
         process->callbacks = *callbacks;
         process->userdata = userdata;
+        process->open_files = config->open_files;
         process->event = sd_event_ref(config->event);
         process->name = strdup(config->name);
         process->cgroup = strdup(config->cgroup);

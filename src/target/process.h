@@ -18,6 +18,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
@@ -51,6 +52,7 @@ struct process_config {
         const char *name;     /* the policy's */
         const char *cgroup;   /* directory of the target's own cgroup, made when it starts, with those above it */
         const char *log_file; /* output is appended to it, made 0640; NULL: to the journal under the identifier "lull-NAME" */
+        rlim_t open_files;    /* the target's soft limit of open files, where the daemon has raised its own; 0: as the daemon's */
         const struct process_settings *settings; /* copied */
 };
 

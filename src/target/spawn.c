@@ -168,6 +168,16 @@ static void reset_signals(void)
         sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static void limit_open_files(rlim_t soft)
+{
+        struct rlimit limit;
+
+        if (soft == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        limit.rlim_cur = soft;
+        setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* Runs in the child and returns only on failure. */
 static int prepare_and_exec(const struct plan *plan, bool in_cgroup, enum spawn_step *ret_step)
 {
@@ -181,6 +191,7 @@ static int prepare_and_exec(const struct plan *plan, bool in_cgroup, enum spawn_
         setsid();
         reset_signals();
         umask(022);
+        limit_open_files(plan->request->open_files);
 
         *ret_step = SPAWN_OUTPUT;
         if (dup2(plan->null_fd, STDIN_FILENO) < 0 || dup2(plan->request->output_fd, STDOUT_FILENO) < 0 ||

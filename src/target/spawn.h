@@ -12,12 +12,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include <sys/resource.h>
+
 #include "policy/policy.h"
 
 struct spawn_request {
         const struct process_settings *settings;
         int cgroup_fd;       /* directory */
         int output_fd;       /* standard output and error */
+        rlim_t open_files;   /* its soft limit of open files; 0: as it is */
         bool without_clone3; /* join the cgroup by writing to it, as on kernels before 5.7 */
 };
 

@@ -2,6 +2,7 @@
 """What people do and see: the lull command, metrics, health."""
 import json
 import os
+import resource
 import urllib.error
 import urllib.request
 
@@ -167,3 +168,23 @@ def test_a_dry_run_says_what_it_would_have_done_and_does_nothing(node):
     assert "would" in condition["message"]
     assert node.control.phase() == "Awake"
     assert not node.control.status()["hold"]["attached"]
+
+
+def open_files(pid):
+    with open(f"/proc/{pid}/limits", encoding="ascii") as limits:
+        [line] = [line for line in limits if line.startswith("Max open files")]
+    return line.split()[3:5]
+
+
+def test_the_daemon_takes_all_the_descriptors_it_may_have_and_its_targets_do_not(node):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft // 2, hard))
+    try:
+        node.start(policy())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    node.control.wake()
+    node.control.until_phase("Awake")
+
+    assert open_files(node.daemon.pid) == [str(hard), str(hard)]
+    assert open_files(node.pids("web")[0]) == [str(soft // 2), str(hard)]
