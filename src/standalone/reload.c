@@ -88,16 +88,35 @@ static struct policy **find_policy(const struct policy_set *set, const char *nam
         return bsearch(name, set->policies, set->n_policies, sizeof(*set->policies), policy_by_name);
 }
 
-/* A removed policy whose frontends another one now claims cannot be woken first: it is let go as it is. */
-static void remove_policy(struct manager *manager, struct managed *managed, const struct policy_set *set)
+static bool is_claimed(const struct policy *policy, const struct policy_set *set)
 {
         for (size_t i = 0; i < set->n_policies; i++)
-                if (claims_frontend_of(set->policies[i], managed->policy)) {
-                        managed->retiring = true;
-                        managed->context->retired(managed, manager);
-                        return;
-                }
-        managed_retire(managed);
+                if (claims_frontend_of(set->policies[i], policy))
+                        return true;
+        return false;
+}
+
+/* Errors begin with where they are: "FILE:LINE: ..." or "FILE: ...". */
+static bool has_error(const char *file, const struct policy_set *set)
+{
+        size_t length = strlen(file);
+
+        for (size_t i = 0; i < set->n_errors; i++)
+                if (strncmp(set->errors[i], file, length) == 0 && set->errors[i][length] == ':')
+                        return true;
+        return false;
+}
+
+/* A removed policy whose frontends another one now claims cannot be woken first: it is let go as it is. One whose file has become wrong
+ * was not removed, and goes on as before. */
+static void remove_policy(struct manager *manager, struct managed *managed, const struct policy_set *set)
+{
+        if (is_claimed(managed->policy, set)) {
+                managed->retiring = true;
+                managed->context->retired(managed, manager);
+        } else if (!managed->retiring && !has_error(managed->policy->file, set)) {
+                managed_retire(managed);
+        }
 }
 
 static void remove_missing(struct manager *manager, const struct policy_set *set)
@@ -105,7 +124,7 @@ static void remove_missing(struct manager *manager, const struct policy_set *set
         for (size_t i = 0; i < manager->n_policies; i++) {
                 struct managed *managed = manager->policies[i];
 
-                if (!managed->retiring && !find_policy(set, managed->policy->name))
+                if (!find_policy(set, managed->policy->name))
                         remove_policy(manager, managed, set);
         }
         manager_reap(manager);
@@ -170,10 +189,10 @@ int manager_load(struct manager *manager)
         r = load(manager->options, &set);
         if (r < 0)
                 return r;
-        take_errors(manager, set);
         qsort(set->policies, set->n_policies, sizeof(*set->policies), policy_order);
 
         remove_missing(manager, set);
+        take_errors(manager, set);
         r = grow(manager, set->n_policies + 1);
         if (r < 0)
                 return r;

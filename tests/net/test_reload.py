@@ -198,3 +198,13 @@ def test_a_change_while_it_wakes_refuses_nobody(node, change):
     assert len(node.control.held()) == 1
     assert finish([attempt], 10)[0].connected
     assert b"200 OK" in attempt.ask()
+
+
+def test_a_policy_whose_file_became_wrong_goes_on_as_before(node):
+    node.start(on(8080, "web"), on(8081, "blog"))
+
+    node.write_policy(BROKEN, "blog")
+    reload(node, lambda: node.control.status()["configuration_errors"], "the error")
+
+    assert node.control.phase("blog") == "Asleep"
+    assert wake(node, 8081, "blog")
