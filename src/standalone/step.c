@@ -98,6 +98,11 @@ void managed_hold(struct managed *managed)
                                       strerror(-r));
         else
                 managed_clear_condition(managed, CONDITION_HOLD_FAILED);
+
+        /* After a back-off, some may be ready already. */
+        for (size_t i = 0; r >= 0 && managed->machine.phase == PHASE_WAKING && i < managed->policy->n_frontends; i++)
+                if (readiness_is_ready(managed->readiness, i))
+                        holding_release(managed->holding, i);
 }
 
 bool managed_lacks_holding(const struct managed *managed)

@@ -154,3 +154,16 @@ def test_somebody_elses_server_is_used_and_replaced_once_it_is_gone(node):
     attempt = node.client().connect(8080)
     assert b"200 OK" in attempt.ask()
     assert len(node.pids("web")) == 1
+
+
+def test_a_frontend_that_became_ready_in_a_back_off_does_not_wait_for_another_that_never_is(node):
+    listen = ["tcp/0.0.0.0:8080", "tcp/0.0.0.0:8081"]
+    node.start(policy(listen=listen, command=server("--wait", "1500", listen=listen[:1]), wake={"holdTimeout": "1s"}))
+    assert refused_at_hold_timeout(node.client().connect(8080))
+    node.control.until(lambda: ":8080" in node.namespace.run("ss", "-Hlnt").stdout, 5, "a listener")
+    node.control.until(lambda: node.control.policy()["held"]["holding"], 5, "the end of the back-off")
+
+    attempt = node.client().connect(8080)
+
+    assert attempt.connected, attempt
+    assert attempt.seconds < 0.7  # and not the hold timeout
