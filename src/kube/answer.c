@@ -25,6 +25,9 @@ static void headers_over(struct kube_request *request)
         if (!is_ok(answer_code(request)) || request->opened_ns > 0)
                 return;
         request->opened_ns = now_monotonic_ns();
+        if (request->verb == KUBE_WATCH)
+                kube_counters_request(&request->client->counters, request->verb, request->resource, answer_code(request),
+                                      request->opened_ns - request->begun_ns);
         if (request_is_streamed(request) && request->callbacks.opened)
                 request->callbacks.opened(request->userdata);
 }

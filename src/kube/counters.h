@@ -30,7 +30,7 @@ struct kube_counter_row {
         char resource[KUBE_RESOURCE_MAX];
         unsigned code; /* of HTTP; 0: there was no answer */
         uint64_t requests;
-        uint64_t latency_ns;                    /* in sum: until the answer was complete, for watches until it began */
+        uint64_t latency_ns; /* in sum: until the answer was complete; a watch is counted when its answer begins */
         uint64_t buckets[KUBE_LATENCY_BUCKETS]; /* each only its own, not those below */
 };
 
@@ -40,7 +40,7 @@ struct kube_counters {
         uint64_t retries;           /* of plain requests, because the server asked for it */
         uint64_t unauthorized;      /* answers 401: the token was read again */
         uint64_t bytes_received;    /* bodies, decompressed */
-        uint64_t connections;       /* opened */
+        uint64_t connections;       /* begun */
         uint64_t refused_by_bounds; /* requests that were not accepted, because too many waited */
 };
 

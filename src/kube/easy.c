@@ -20,8 +20,10 @@ static_assert(KEEPALIVE_IDLE_SECONDS + UNACKNOWLEDGED_MS_MAX / 1000 <= KUBE_SILE
 
 static int on_new_socket(void *userdata, curl_socket_t fd, curlsocktype purpose)
 {
+        struct kube_client *client = userdata;
         unsigned milliseconds = UNACKNOWLEDGED_MS_MAX;
 
+        client->counters.connections++;
         return setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof(milliseconds)) < 0 ? CURL_SOCKOPT_ERROR
                                                                                                       : CURL_SOCKOPT_OK;
 }
@@ -129,6 +131,7 @@ static void set_connection(struct kube_request *request)
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_SECONDS);
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_SECONDS);
         curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_new_socket);
+        curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, request->client);
         if (request->client->connect_to)
                 curl_easy_setopt(easy, CURLOPT_CONNECT_TO, request->client->connect_to);
 }

@@ -91,8 +91,8 @@ void reflector_synced(struct kube_reflector *reflector)
 {
         outcome_take(reflector, &(struct reflector_outcome){ .end = REFLECTOR_SYNCED });
         kube_request_is_watch(reflector->request, REFLECTOR_SILENCE_NS);
-        watch_is_open(reflector);
         sync_count(reflector);
+        watch_is_open(reflector);
         reflector->begun_ns = reflector->heard_ns;
         reflector->events = 0;
 }

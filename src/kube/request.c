@@ -52,6 +52,15 @@ struct kube_request *request_free(struct kube_request *request)
 }
 DEFINE_CLEANUP(struct kube_request, request_free)
 
+/* A watch has been counted when it was opened. */
+static void try_count(struct kube_request *request, const struct kube_reply *reply)
+{
+        if (request->verb == KUBE_WATCH && request->opened_ns > 0)
+                return;
+        kube_counters_request(&request->client->counters, request->verb, request->resource, reply->status.code,
+                              now_monotonic_ns() - request->begun_ns);
+}
+
 static void request_done(struct kube_request *request, struct kube_reply *reply)
 {
         struct kube_client *client = request->client;
@@ -70,8 +79,7 @@ static void request_fail(struct kube_request *request, int error, const char *me
         struct kube_reply reply = { .error = error };
 
         request_stop(request);
-        kube_counters_request(&request->client->counters, request->verb, request->resource, 0,
-                              now_monotonic_ns() - request->begun_ns);
+        try_count(request, &reply);
         snprintf(reply.status.message, sizeof(reply.status.message), "%s", message);
         request_done(request, &reply);
 }
@@ -211,17 +219,6 @@ void request_stop(struct kube_request *request)
         if (request->transport)
                 transport_remove(request->transport, request->easy);
         request->transport = NULL;
-}
-
-static void try_count(struct kube_request *request, const struct kube_reply *reply)
-{
-        uint64_t until_ns = request->verb == KUBE_WATCH && request->opened_ns > 0 ? request->opened_ns : now_monotonic_ns();
-        long connections = 0;
-
-        kube_counters_request(&request->client->counters, request->verb, request->resource, reply->status.code,
-                              until_ns - request->begun_ns);
-        if (curl_easy_getinfo(request->easy, CURLINFO_NUM_CONNECTS, &connections) == CURLE_OK)
-                request->client->counters.connections += (uint64_t)connections;
 }
 
 /* Whether the token that the server refused has meanwhile been replaced. */

@@ -17,3 +17,14 @@ fuzz-policy: $(BUILD)/tests/fuzz/fuzz_policy
 $(BUILD)/tests/fuzz/fuzz_policy: tests/fuzz/fuzz_policy.c $(wildcard src/policy/*.[ch]) src/base/time.c src/base/address.c
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $(filter %.c,$^) $(shell $(PKG_CONFIG) --cflags --libs yaml-0.1)
+
+#   make fuzz-kube-stream fuzz-kube-list
+.PHONY: fuzz-kube-stream fuzz-kube-list
+fuzz-kube-stream fuzz-kube-list: fuzz-kube-%: $(BUILD)/tests/fuzz/fuzz_kube_%
+	@mkdir -p $(BUILD)/tests/fuzz/found-kube-$*
+	$< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -dict=tests/fuzz/kube.dict \
+		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-kube-$* tests/fuzz/corpus/kube_$*
+
+$(BUILD)/tests/fuzz/fuzz_kube_%: tests/fuzz/fuzz_kube_%.c src/kube/stream.c src/kube/list.c src/kube/status.c src/kube/buffer.c
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --cflags --libs jansson)
