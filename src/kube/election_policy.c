@@ -120,9 +120,9 @@ static enum election_action after_absent(struct election_policy *policy, enum el
                                          const struct election_moment *moment)
 {
         policy->current = false;
-        if (ended != ELECTION_READ)
+        if (ended != ELECTION_READ && !policy->attempt_has_read)
                 return send(policy, ELECTION_READ, moment);
-        if (is_taken(policy, moment->now_ns))
+        if (ended != ELECTION_READ || is_taken(policy, moment->now_ns))
                 return end_attempt(policy, moment);
         return write_claim(policy, ELECTION_CREATE, moment);
 }

@@ -45,7 +45,7 @@ struct election_moment {
 enum election_event {
         ELECTION_TIMER,    /* election_policy_due_ns() is reached */
         ELECTION_RECORD,   /* it was read */
-        ELECTION_ABSENT,   /* there is no Lease to read or to update */
+        ELECTION_ABSENT,   /* there is no Lease to read or to update, or no namespace to create it in */
         ELECTION_WRITTEN,  /* election_policy.writing is in the store now */
         ELECTION_CONFLICT, /* not written, because someone else wrote meanwhile */
         ELECTION_FAILED,   /* whether it was written is not known */
@@ -69,7 +69,7 @@ struct election_policy {
         enum election_action in_flight; /* WAIT: none */
         uint64_t sent_ns;
         uint64_t attempt_ns;    /* an attempt is all that one timer sets off */
-        bool attempt_has_read;  /* so a conflict ends it */
+        bool attempt_has_read;  /* so a refused write ends it */
         uint64_t next_ns;       /* the next attempt */
         uint64_t until_ns;      /* may act before; 0: not at all */
         uint64_t written_us;    /* the last renewTime, so that no two are the same */

@@ -530,6 +530,17 @@ static void conflicts_in_a_row_do_not_make_requests_in_a_row(void **state)
         assert_true(due_at(&policy, 102) == 104);
 }
 
+static void a_lease_that_cannot_be_created_is_not_tried_in_a_row(void **state)
+{
+        struct election_policy policy = leader_since(100);
+
+        assert_int_equal(step_at(&policy, ELECTION_TIMER, NULL, 102), ELECTION_UPDATE);
+        assert_int_equal(step_at(&policy, ELECTION_ABSENT, NULL, 102), ELECTION_READ);
+        assert_int_equal(step_at(&policy, ELECTION_ABSENT, NULL, 102), ELECTION_CREATE);
+        assert_int_equal(step_at(&policy, ELECTION_ABSENT, NULL, 102), ELECTION_WAIT);
+        assert_true(due_at(&policy, 102) == 104);
+}
+
 static void no_two_renewals_have_the_same_time_though_the_wall_clock_stands_still(void **state)
 {
         struct election_policy policy = leader_since(100);
@@ -611,6 +622,7 @@ int main(void)
                 cmocka_unit_test(the_duration_that_the_holder_wrote_counts_not_the_own_one),
                 cmocka_unit_test(a_leader_that_reads_anothers_name_stops_at_once),
                 cmocka_unit_test(conflicts_in_a_row_do_not_make_requests_in_a_row),
+                cmocka_unit_test(a_lease_that_cannot_be_created_is_not_tried_in_a_row),
                 cmocka_unit_test(no_two_renewals_have_the_same_time_though_the_wall_clock_stands_still),
                 cmocka_unit_test(a_lease_that_vanishes_is_not_made_anew_while_its_holder_may_act),
                 cmocka_unit_test(giving_back_empties_the_holder_with_a_second_of_duration_and_nothing_follows),
