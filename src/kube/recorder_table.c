@@ -39,10 +39,20 @@ static void object_remove(struct recorder_table *table, struct recorder_object *
 
 void recorder_table_done(struct recorder_table *table)
 {
-        while (!TAILQ_EMPTY(&table->used))
-                recorder_table_remove(table, TAILQ_FIRST(&table->used));
-        while (!TAILQ_EMPTY(&table->objects_used))
-                object_remove(table, TAILQ_FIRST(&table->objects_used));
+        struct recorder_series *series, *next_series;
+        struct recorder_object *object, *next_object;
+
+        HASH_CLEAR(hh, table->by_key);
+        for (series = TAILQ_FIRST(&table->used); series; series = next_series) {
+                next_series = TAILQ_NEXT(series, used);
+                series_free(series);
+        }
+        HASH_CLEAR(hh, table->objects);
+        for (object = TAILQ_FIRST(&table->objects_used); object; object = next_object) {
+                next_object = TAILQ_NEXT(object, used);
+                object_free(object);
+        }
+        recorder_table_init(table);
 }
 
 struct recorder_series *recorder_table_find(struct recorder_table *table, const char *key)
