@@ -6,6 +6,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import clients                               # noqa: E402  pylint: disable=wrong-import-position
 from lullcluster import cluster as clusters  # noqa: E402  pylint: disable=wrong-import-position
 from lullcluster import down, up             # noqa: E402  pylint: disable=wrong-import-position
 
@@ -36,3 +37,15 @@ def fixture_namespace(cluster):
     name = cluster.make_namespace()
     yield name
     cluster.remove_namespace(name)
+
+
+@pytest.fixture(name="reflectors")
+def fixture_reflectors(cluster):
+    """Starts reflectors (see clients.py), and ends them in good order: a sanitizer's findings fail the test."""
+    started = []
+
+    def start(namespace, count=1, **settings):
+        started.append(clients.Reflectors(cluster, namespace, count, **settings))
+        return started[-1]
+    yield start
+    assert [one.end() for one in started] == [0] * len(started)

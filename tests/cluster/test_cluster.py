@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from lullcluster import api, build, layout, objects
+from lullcluster import api, build, image, layout, objects
 
 
 def names(items):
@@ -140,6 +140,16 @@ def test_an_image_of_a_directory_runs_with_its_files(cluster, namespace, tmp_pat
     with open(f"/proc/{cluster.container_pid(pod)}/root/greeting", encoding="ascii") as file:
         assert file.read() == "hello\n"
     assert "lull.test/other:7" in where.ctr("images", "list", "--quiet")
+
+
+def test_a_program_of_this_machine_runs_in_an_image_with_its_libraries(cluster, namespace, tmp_path):
+    image.add_program(tmp_path, "/usr/bin/sleep", "/bin/rest")
+    cluster.import_image(tmp_path, "lull.test/rest:1", ["/bin/rest"])
+
+    objects.create(cluster.api, namespace, objects.deployment("web", image="lull.test/rest:1", arguments=["1000"], ready_path=None))
+
+    [pod] = cluster.ready_pods(namespace, 1)
+    assert os.readlink(f"/proc/{cluster.container_pid(pod)}/exe") == "/bin/rest"
 
 
 def test_exec_and_logs_pass_the_kubelet(cluster, namespace):

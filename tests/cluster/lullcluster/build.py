@@ -47,6 +47,7 @@ ALL = (
            tags=("no_btrfs", "no_zfs", "no_devmapper", "no_aufs")),
     Module("cni", CNI_PROGRAMS),
     Module("runc", ("runc",), tags=("seccomp",), cgo=True),
+    Module("reflectors", ("reflectors",), packages=(".",)),
     # Without these the API server says that it is v0.0.0.
     Module("kubernetes", ("kubernetes",), packages=(".",), links=KUBERNETES_PROGRAMS, variables=(
         component_version("gitVersion", f"v{KUBERNETES_VERSION}"),

@@ -5,6 +5,8 @@ import io
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import tarfile
 
@@ -74,3 +76,14 @@ def compile_static(source, into):
     subprocess.run([os.environ.get("CC", "gcc"), "-O2", "-static", "-s", "-pthread", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
                     "-o", into, source], check=True)
     return into
+
+
+def add_program(directory, program, path=None):
+    """Copies a dynamically linked program to an image's directory, with the libraries it loads, to where it looks for them.
+    path is the program's within the image, by default its own."""
+    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    libraries = re.findall(r"(/\S+) \(0x", listed)
+    for source, target in [(program, path or program), *((library, library) for library in libraries)]:
+        copy = pathlib.Path(directory) / str(target).lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, copy)
