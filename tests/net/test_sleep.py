@@ -66,6 +66,7 @@ def test_an_answer_that_takes_20_seconds_is_not_slept_through(node):
     answer = attempt.ask(timeout=30)
 
     assert b"200 OK" in answer
+    assert "Sleeping" not in [event["reason"] for event in node.control.events()]  # it was not even tried
     attempt.close()
     node.control.until_phase("Asleep")
 
