@@ -5,11 +5,36 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* Raised by the daemon once it has changed a configuration, and greater than any earlier daemon's. */
+__u64 epoch;
+
 static __always_inline struct activity_config *workload_config(void)
 {
         struct activity_config *config = bpf_get_local_storage(&activity_config, 0);
 
         return config->cgroup ? config : NULL;
+}
+
+static __noinline void copy_config(struct activity_totals *totals)
+{
+        __u64 now = __sync_fetch_and_add(&epoch, 0); /* as a barrier: what is copied is at least as new */
+        struct activity_config *config = bpf_get_local_storage(&activity_config, 0);
+
+        if (!totals)
+                return;
+        totals->config = *config;
+        barrier();
+        WRITE_ONCE(totals->epoch, now);
+}
+
+/* With a copy of the configuration: one lookup does for both. */
+static __always_inline struct activity_totals *workload_totals(void)
+{
+        struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
+
+        if (totals->epoch != READ_ONCE(epoch))
+                copy_config(totals);
+        return totals;
 }
 
 static __always_inline void ring_doorbell(__u64 cgroup, __u32 port, __u8 transport)
@@ -48,6 +73,12 @@ static __noinline struct activity_socket *socket_adopt(struct __sk_buff *skb, co
         return socket;
 }
 
+static __noinline void socket_class_again(struct activity_socket *socket, const struct activity_config *config)
+{
+        if (socket && config)
+                socket_class(socket, config);
+}
+
 static __always_inline struct activity_socket *socket_of(struct __sk_buff *skb, struct bpf_sock *sk,
                                                          const struct activity_config *config, bool received)
 {
@@ -58,24 +89,20 @@ static __always_inline struct activity_socket *socket_of(struct __sk_buff *skb, 
         if (!socket || socket->cgroup != config->cgroup)
                 return NULL;
         if (socket->generation != config->generation)
-                socket_class(socket, config);
+                socket_class_again(socket, config);
         return socket;
 }
 
-static __always_inline void count_served(__u32 length, bool received, bool activity, __u64 now)
+static __always_inline void count_served(struct activity_totals *totals, __u32 length, bool received, bool activity, __u64 now)
 {
-        struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
-
         /* Atomic though the CPU is this one: a softirq may send while a process does. */
         __sync_fetch_and_add(received ? &totals->received_bytes : &totals->sent_bytes, length);
         if (activity)
                 WRITE_ONCE(totals->last_ns, now);
 }
 
-static __always_inline void count_outbound(struct activity_socket *socket)
+static __always_inline void count_outbound(struct activity_totals *totals, struct activity_socket *socket)
 {
-        struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
-
         if (!socket->peer_checked) {
                 socket->peer_checked = 1;
                 if (connects_to_itself(socket->cgroup, &socket->tuple)) {
@@ -83,56 +110,59 @@ static __always_inline void count_outbound(struct activity_socket *socket)
                         return;
                 }
         }
-        WRITE_ONCE(totals->outbound_last_ns, bpf_ktime_get_ns());
+        WRITE_ONCE(totals->outbound_last_ns, bpf_ktime_get_coarse_ns());
 }
 
 /* Payload that the other end has seen already is a retransmission, a keepalive or a window probe. What is in order is none of these;
  * only otherwise is the kernel's own account asked. */
-static __always_inline bool is_repeated(struct bpf_sock *sk, struct activity_stream *stream, const struct payload *payload,
-                                        bool received)
+static __noinline bool is_repeated(struct __sk_buff *skb, const struct payload *payload, bool received)
 {
-        struct bpf_tcp_sock *tcp;
+        struct bpf_sock *sk = skb->sk;
+        struct bpf_tcp_sock *tcp = sk ? bpf_tcp_sock(sk) : NULL;
+        __u32 received_next, sent_next;
 
-        if (stream->next == payload->seq)
-                return false;
-        tcp = bpf_tcp_sock(sk);
-        return !tcp || (__s32)(payload->seq + payload->length - (received ? tcp->rcv_nxt : tcp->snd_nxt)) <= 0;
+        if (!tcp)
+                return true;
+        received_next = READ_ONCE(tcp->rcv_nxt); /* both, or the compiler chooses between their addresses */
+        sent_next = READ_ONCE(tcp->snd_nxt);
+        return (__s32)(payload->seq + payload->length - (received ? received_next : sent_next)) <= 0;
 }
 
-static __always_inline void tcp_packet(struct __sk_buff *skb, struct bpf_sock *sk, const struct activity_config *config,
-                                       struct activity_socket *socket, const struct payload *payload, bool received)
+static __always_inline void tcp_packet(struct __sk_buff *skb, struct activity_totals *totals, struct activity_socket *socket,
+                                       const struct payload *payload, bool received)
 {
-        struct activity_stream *stream = received ? &socket->received : &socket->sent;
+        __u32 *next = received ? &socket->received_next : &socket->sent_next;
         bool activity;
         __u64 now;
 
-        if ((socket->class != ACTIVITY_SERVED && socket->class != ACTIVITY_OUTBOUND) || is_repeated(sk, stream, payload, received))
+        if (socket->class != ACTIVITY_SERVED && socket->class != ACTIVITY_OUTBOUND)
+                return;
+        if (*next != payload->seq && is_repeated(skb, payload, received))
                 return;
         if (socket->class == ACTIVITY_OUTBOUND) {
-                stream->next = payload->seq + payload->length;
-                count_outbound(socket);
+                *next = payload->seq + payload->length;
+                count_outbound(totals, socket);
                 return;
         }
 
-        now = bpf_ktime_get_ns();
+        now = bpf_ktime_get_coarse_ns();
         activity = received ? payload_received(skb, socket, payload, now) : payload_sent(skb, socket, payload, now);
-        count_served(payload->length, received, activity, now);
+        count_served(totals, payload->length, received, activity, now);
 }
 
 enum { LOOPBACK_IFINDEX = 1 }; /* include/net/flow.h */
 
 /* Datagrams know their peer one by one. */
-static __always_inline void udp_packet(struct __sk_buff *skb, const struct activity_config *config, struct activity_socket *socket,
-                                       bool received)
+static __always_inline void udp_datagram(struct __sk_buff *skb, struct activity_totals *totals, struct activity_socket *socket,
+                                         bool received)
 {
+        const struct activity_config *config = &totals->config;
         struct activity_tuple tuple = {};
         __u32 offset;
 
         if (packet_tuple(skb, IPPROTO_UDP, received, &tuple) < 0 || transport_offset(skb, IPPROTO_UDP, &offset) < 0)
                 return;
         if (socket->class == ACTIVITY_OUTBOUND) {
-                struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
-
                 if (!received && skb->ifindex == LOOPBACK_IFINDEX && is_policy_port(config, tuple.remote_port, IPPROTO_UDP)) {
                         struct activity_connect_key key;
                         __u8 own = 0;
@@ -141,12 +171,29 @@ static __always_inline void udp_packet(struct __sk_buff *skb, const struct activ
                         bpf_map_update_elem(&activity_connects, &key, &own, BPF_ANY);
                 }
                 if (!is_ignored(config, &tuple))
-                        WRITE_ONCE(totals->outbound_last_ns, bpf_ktime_get_ns());
+                        WRITE_ONCE(totals->outbound_last_ns, bpf_ktime_get_coarse_ns());
                 return;
         }
         if (is_ignored(config, &tuple) || (skb->ifindex == LOOPBACK_IFINDEX && accepts_from_itself(config->cgroup, &tuple)))
                 return;
-        count_served(skb->len - offset - sizeof(struct udphdr), received, true, bpf_ktime_get_ns());
+        count_served(totals, skb->len - offset - sizeof(struct udphdr), received, true, bpf_ktime_get_coarse_ns());
+}
+
+static __noinline int udp_packet(struct __sk_buff *skb, bool received)
+{
+        struct activity_totals *totals = workload_totals();
+        struct activity_socket *socket;
+        struct bpf_sock *sk = skb->sk;
+        int verdict = 1;
+        __u32 offset;
+
+        if (sk && totals->config.cgroup && transport_offset(skb, IPPROTO_UDP, &offset) == 0) {
+                socket = socket_of(skb, sk, &totals->config, received);
+                if (socket)
+                        udp_datagram(skb, totals, socket, received);
+        }
+        barrier_var(verdict); /* a constant would not be returned, and the verifier minds what is instead */
+        return verdict;
 }
 
 /* Most packets are bare acknowledgements: they end before any helper is called. */
@@ -154,21 +201,17 @@ static __always_inline int packet(struct __sk_buff *skb, bool received)
 {
         struct bpf_sock *sk = skb->sk; /* of any kind until it has storage */
         struct activity_socket *socket;
-        struct activity_config *config;
+        struct activity_totals *totals;
         struct payload payload = {};
-        bool tcp = tcp_payload(skb, &payload) == 0;
-        __u32 offset;
 
-        if (!tcp && transport_offset(skb, IPPROTO_UDP, &offset) < 0)
+        if (tcp_payload(skb, &payload) < 0)
+                return udp_packet(skb, received);
+        if (payload.length == 0 || !sk)
                 return 1;
-        if (!sk)
-                return 1;
-        config = workload_config();
-        socket = config ? socket_of(skb, sk, config, received) : NULL;
-        if (socket && tcp)
-                tcp_packet(skb, sk, config, socket, &payload, received);
-        else if (socket)
-                udp_packet(skb, config, socket, received);
+        totals = workload_totals();
+        socket = totals->config.cgroup ? socket_of(skb, sk, &totals->config, received) : NULL;
+        if (socket)
+                tcp_packet(skb, totals, socket, &payload, received);
         return 1;
 }
 
@@ -247,8 +290,8 @@ static __always_inline void connection_established(struct bpf_sock_ops *ops, con
 
                 __sync_fetch_and_add(&totals->connections, 1);
                 if (handshake_has_payload(ops)) {
-                        open_request(socket, false, bpf_ktime_get_ns());
-                        WRITE_ONCE(totals->last_ns, bpf_ktime_get_ns());
+                        open_data_request(socket, bpf_ktime_get_coarse_ns());
+                        WRITE_ONCE(totals->last_ns, bpf_ktime_get_coarse_ns());
                 }
         }
 }

@@ -60,7 +60,7 @@ static __always_inline int transport_offset(struct __sk_buff *skb, __u32 protoco
         return -1;
 }
 
-/* Reads in place: nearly every packet gets no further than this, or little. */
+/* Reads in place: nearly every packet gets no further than this, or little. Fails for what is not TCP. */
 static __always_inline int tcp_payload(struct __sk_buff *skb, struct payload *payload)
 {
         void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
@@ -77,9 +77,7 @@ static __always_inline int tcp_payload(struct __sk_buff *skb, struct payload *pa
                 return -1;
 
         payload->offset = offset + (header->doff_reserved >> 4) * 4u;
-        if (payload->offset >= skb->len)
-                return -1;
-        payload->length = skb->len - payload->offset;
+        payload->length = skb->len > payload->offset ? skb->len - payload->offset : 0;
         payload->seq = bpf_ntohl(header->seq);
         return 0;
 }

@@ -11,7 +11,7 @@ enum {
         WEBSOCKET_FIN = 0x80,
         WEBSOCKET_CONTROL = 8, /* opcodes from here on: close, ping, pong (RFC 6455) */
         WEBSOCKET_MASK_BYTES = 4,
-        PLAIN_REQUESTS_MAX = 64,
+        PLAIN_REQUESTS_MAX = 16,
         UNKNOWN_SMALL_BYTES = 128,
         HEAD_PARTIAL_MAX = 160,
 };
@@ -59,11 +59,11 @@ static __always_inline void detect_received(struct __sk_buff *skb, struct activi
 {
         if (is_client_hello(head)) {
                 socket->received_flags |= hello_offers_h2(skb, payload);
+                WRITE_ONCE(socket->data_requests, socket->requests);
                 socket->protocol = ACTIVITY_PROTOCOL_TLS;
         } else if (is_h2_preface(head)) {
-                socket->received = (struct activity_stream){
-                        .next = payload->seq, .skip = H2_PREFACE, .protocol = ACTIVITY_PROTOCOL_HTTP2, .synced = 1
-                };
+                socket->received = (struct activity_stream){ .skip = H2_PREFACE, .protocol = ACTIVITY_PROTOCOL_HTTP2, .synced = 1 };
+                socket->received_next = payload->seq;
                 socket->protocol = ACTIVITY_PROTOCOL_HTTP2;
         } else if (socket->protocol == ACTIVITY_PROTOCOL_NEW) {
                 socket->protocol = ACTIVITY_PROTOCOL_PLAIN;
@@ -108,9 +108,8 @@ static __always_inline bool may_change(const struct activity_socket *socket)
         return socket->requests < PLAIN_REQUESTS_MAX;
 }
 
-/* Both return whether the payload is activity. */
-static __always_inline bool payload_received(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
-                                             __u64 now)
+static __noinline bool payload_received_slowly(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
+                                               __u64 now)
 {
         bool upgraded = READ_ONCE(socket->sent_flags) & ACTIVITY_UPGRADED;
         __u8 head[HEAD_BYTES] = {};
@@ -122,14 +121,28 @@ static __always_inline bool payload_received(struct __sk_buff *skb, struct activ
         if (has_records(socket)) {
                 struct walk walk = walk_of(skb, socket, payload, true, now);
 
-                if (walk_packet(&walk, payload))
-                        return walk.activity;
-        } else {
-                socket->received.next = payload->seq + payload->length;
-                if (upgraded && is_websocket_control(head, payload->length, true))
-                        return false;
+                if (!walk_packet(&walk, payload)) {
+                        open_data_request(socket, now);
+                        return true;
+                }
+                return walk.activity;
         }
-        open_request(socket, false, now);
+        socket->received_next = payload->seq + payload->length;
+        if (upgraded && is_websocket_control(head, payload->length, true))
+                return false;
+        open_request(socket, now);
+        return true;
+}
+
+/* Both return whether the payload is activity. */
+static __always_inline bool payload_received(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
+                                             __u64 now)
+{
+        if (socket->protocol != ACTIVITY_PROTOCOL_PLAIN || may_change(socket) ||
+            (READ_ONCE(socket->sent_flags) & ACTIVITY_UPGRADED))
+                return payload_received_slowly(skb, socket, payload, now);
+        socket->received_next = payload->seq + payload->length;
+        open_request(socket, now);
         return true;
 }
 
@@ -194,20 +207,12 @@ static __always_inline void unknown_sent(struct activity_socket *socket, const s
                 answer_requests(socket);
 }
 
-static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
-                                         __u64 now)
+static __noinline bool payload_sent_slowly(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
+                                           __u64 now)
 {
         __u8 head[HEAD_BYTES] = {};
 
         if (!has_records(socket)) {
-                socket->sent.next = payload->seq + payload->length;
-                if (socket->protocol == ACTIVITY_PROTOCOL_UNKNOWN) {
-                        unknown_sent(socket, payload);
-                        return true;
-                }
-                /* More of an answer needs no look. */
-                if (READ_ONCE(socket->requests) == socket->answered && !(socket->sent_flags & ACTIVITY_UPGRADED))
-                        return true;
                 payload_head(skb, payload, head);
                 if (socket->protocol == ACTIVITY_PROTOCOL_NEW)
                         detect_sent(socket, head);
@@ -218,6 +223,22 @@ static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_
                 return !walk_packet(&walk, payload) || walk.activity;
         }
         return plain_sent(skb, socket, payload, head);
+}
+
+static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
+                                         __u64 now)
+{
+        if (!has_records(socket)) {
+                socket->sent_next = payload->seq + payload->length;
+                if (socket->protocol == ACTIVITY_PROTOCOL_UNKNOWN) {
+                        unknown_sent(socket, payload);
+                        return true;
+                }
+                /* More of an answer needs no look. */
+                if (READ_ONCE(socket->requests) == socket->answered && !(socket->sent_flags & ACTIVITY_UPGRADED))
+                        return true;
+        }
+        return payload_sent_slowly(skb, socket, payload, now);
 }
 
 #endif

@@ -14,8 +14,9 @@
 
 static __always_inline bool has_open_request(struct activity_socket *socket)
 {
-        return READ_ONCE(socket->requests) != READ_ONCE(socket->answered) || READ_ONCE(socket->streams[0]) ||
-               READ_ONCE(socket->streams[1]);
+        if (READ_ONCE(socket->requests) != READ_ONCE(socket->answered))
+                return true;
+        return socket->protocol == ACTIVITY_PROTOCOL_HTTP2 && (READ_ONCE(socket->streams[0]) || READ_ONCE(socket->streams[1]));
 }
 
 static __always_inline void stamp_request(struct activity_socket *socket, __u64 now)
@@ -25,11 +26,9 @@ static __always_inline void stamp_request(struct activity_socket *socket, __u64 
         socket->request_last_ns = now;
 }
 
-static __always_inline void open_request(struct activity_socket *socket, bool handshake, __u64 now)
+static __always_inline void open_request(struct activity_socket *socket, __u64 now)
 {
         stamp_request(socket, now);
-        if (!handshake)
-                WRITE_ONCE(socket->data_requests, socket->requests + 1);
         WRITE_ONCE(socket->requests, socket->requests + 1);
 }
 
@@ -44,6 +43,23 @@ static __always_inline void answer_requests(struct activity_socket *socket)
 static __always_inline bool has_open_data_request(struct activity_socket *socket)
 {
         return (__s32)(READ_ONCE(socket->data_requests) - READ_ONCE(socket->answered)) > 0;
+}
+
+/* TLS: one that is not the handshake's. */
+static __always_inline void open_data_request(struct activity_socket *socket, __u64 now)
+{
+        if (has_open_data_request(socket) && socket->data_requests != socket->preface_request)
+                WRITE_ONCE(socket->joined_requests, socket->requests + 1);
+        WRITE_ONCE(socket->data_requests, socket->requests + 1);
+        open_request(socket, now);
+}
+
+/* Where several may be under way at once and cannot be told apart, one answer leaves the others in doubt. */
+static __always_inline void answer_one_request(struct activity_socket *socket)
+{
+        if ((__s32)(READ_ONCE(socket->joined_requests) - socket->answered) > 0)
+                WRITE_ONCE(socket->doubt_ns, READ_ONCE(socket->request_last_ns));
+        answer_requests(socket);
 }
 
 #endif

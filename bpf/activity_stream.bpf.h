@@ -21,6 +21,11 @@ static __always_inline struct activity_stream *walk_stream(struct walk *walk)
         return walk->received ? &walk->socket->received : &walk->socket->sent;
 }
 
+static __always_inline __u32 *walk_next(struct walk *walk)
+{
+        return walk->received ? &walk->socket->received_next : &walk->socket->sent_next;
+}
+
 static __always_inline void walk_advance(struct walk *walk, __u32 bytes)
 {
         walk->offset += bytes;
@@ -78,7 +83,7 @@ static long walk_record(__u32 index, struct walk *walk)
 }
 
 /* A packet that does not continue the stream may begin a record all the same: writers like to. */
-static __always_inline bool stream_begin(struct walk *walk, struct activity_stream *stream, __u32 seq)
+static __always_inline bool stream_begin(struct walk *walk, struct activity_stream *stream)
 {
         __u8 header[H2_HEADER] = {};
         bool record;
@@ -92,7 +97,6 @@ static __always_inline bool stream_begin(struct walk *walk, struct activity_stre
         else
                 record = walk->rest >= H2_HEADER && h2_is_frame_header(header);
 
-        stream->next = seq;
         stream->skip = 0;
         stream->have = 0;
         stream->synced = record;
@@ -103,7 +107,7 @@ static __always_inline bool stream_begin(struct walk *walk, struct activity_stre
 static __always_inline bool walk_packet(struct walk *walk, const struct payload *payload)
 {
         struct activity_stream *stream = walk_stream(walk);
-        __u32 seq = payload->seq, repeated;
+        __u32 *next = walk_next(walk), seq = payload->seq, repeated;
         bool whole = true;
 
         if (stream->protocol != walk->socket->protocol) {
@@ -111,19 +115,21 @@ static __always_inline bool walk_packet(struct walk *walk, const struct payload 
                 stream->synced = 0;
         }
 
-        repeated = stream->next - seq;
+        repeated = *next - seq;
         if (stream->synced && (__s32)repeated > 0) {
                 if (repeated >= walk->rest) /* fills a hole that was stepped over */
                         return false;
                 walk_advance(walk, repeated);
-                seq = stream->next;
-        } else if (!stream->synced || stream->next != seq) {
+                seq = *next;
+        } else if (!stream->synced || *next != seq) {
                 whole = !stream->synced; /* there is a hole before it, whatever it was */
-                if (!stream_begin(walk, stream, seq))
+                if (!stream_begin(walk, stream)) {
+                        *next = seq;
                         return false;
+                }
         }
 
-        stream->next = seq + walk->rest;
+        *next = seq + walk->rest;
         bpf_loop(ACTIVITY_RECORDS_MAX, walk_record, walk, 0);
         if (walk->rest == 0)
                 return whole;

@@ -26,6 +26,7 @@ enum {
         TLS_TICKETS_MAX = 4,
         TLS_EARLY_TICKET_MIN = 110, /* an HTTP/2 server's SETTINGS are shorter */
         TLS_H2_SETTINGS_MAX = 128,
+        TLS_H2_PREFACE_MAX = 96, /* preface, SETTINGS and a WINDOW_UPDATE; longer ones have a request with them */
 };
 
 #define TLS_TICKETS_WITHIN_NS 10000000000ull
@@ -59,7 +60,7 @@ static __always_inline void h2_ping_received(struct activity_socket *socket, __u
         if ((__s32)(socket->pings_received - READ_ONCE(socket->pings_sent)) <= 0 || has_open_data_request(socket))
                 return;
         WRITE_ONCE(socket->ping_request, socket->requests + 1);
-        open_request(socket, false, now);
+        open_data_request(socket, now);
 }
 
 static __always_inline void h2_ping_sent(struct activity_socket *socket)
@@ -86,12 +87,22 @@ static __always_inline bool tls_is_h2_control_received(struct activity_socket *s
         return true;
 }
 
+/* A request may come with the preface, so it opens one; but that one does not make two of the next. */
+static __always_inline void tls_note_h2_preface(struct activity_socket *socket, __u32 length)
+{
+        if (socket->received_flags & ACTIVITY_TLS_H2_PREFACE)
+                return;
+        socket->received_flags |= ACTIVITY_TLS_H2_PREFACE;
+        if (tls_plain_size(socket, length) <= TLS_H2_PREFACE_MAX)
+                socket->preface_request = socket->requests + 1;
+}
+
 /* Both return whether the record is activity. */
 static __always_inline bool tls_received(struct activity_socket *socket, __u8 type, __u32 length, __u64 now)
 {
         if (type == TLS_HANDSHAKE) {
                 if (!has_open_data_request(socket))
-                        open_request(socket, true, now);
+                        open_request(socket, now);
                 return true;
         }
         if (type != TLS_APPLICATION_DATA)
@@ -110,7 +121,8 @@ static __always_inline bool tls_received(struct activity_socket *socket, __u8 ty
             tls_is_h2_control_received(socket, tls_plain_size(socket, length), now))
                 return false;
 
-        open_request(socket, false, now);
+        tls_note_h2_preface(socket, length);
+        open_data_request(socket, now);
         return true;
 }
 
@@ -185,9 +197,13 @@ static __always_inline bool tls_sent(struct activity_socket *socket, __u8 type, 
 
         if (tls_is_ticket(socket, length, now))
                 return false;
-        if ((received_flags & (ACTIVITY_TLS_H2_OFFERED | ACTIVITY_TLS_H2_DOUBT)) && tls_is_h2_control_sent(socket, length))
+        if (!(received_flags & (ACTIVITY_TLS_H2_OFFERED | ACTIVITY_TLS_H2_DOUBT))) {
+                answer_requests(socket);
+                return true;
+        }
+        if (tls_is_h2_control_sent(socket, length))
                 return false;
-        answer_requests(socket);
+        answer_one_request(socket);
         return true;
 }
 

@@ -2,8 +2,8 @@
 /* What the programs on a workload's cgroup and the daemon say to each other: map values, iterator and ring buffer records.
  *
  * Fixed-width fields, explicit padding, sizes asserted. The sizes are the layout's version: pinned maps of another shape are replaced.
- * Addresses are 16 bytes in network order, IPv4 as ::ffff:a.b.c.d; ports are in host order; times are bpf_ktime_get_ns(), which is
- * CLOCK_MONOTONIC. A workload is named by its cgroup2 id, which the kernel never uses twice.
+ * Addresses are 16 bytes in network order, IPv4 as ::ffff:a.b.c.d; ports are in host order; times are bpf_ktime_get_coarse_ns(),
+ * CLOCK_MONOTONIC_COARSE: CLOCK_MONOTONIC, up to a tick behind. A workload is named by its cgroup2 id, which the kernel never uses twice.
  */
 #ifndef ACTIVITY_WIRE_H
 #define ACTIVITY_WIRE_H
@@ -31,15 +31,17 @@ struct activity_config {
 };
 static_assert(sizeof(struct activity_config) == 16, "wire");
 
-/* Map "activity_totals", one a cgroup and CPU; never decreases. */
+/* Map "activity_totals", one a cgroup and CPU, a cache line. The counts never decrease. */
 struct activity_totals {
+        __u64 epoch; /* the programs' variable of that name when config was copied: the daemon raises it after each change */
+        struct activity_config config;
         __u64 last_ns;          /* payload of a served connection or datagram */
         __u64 outbound_last_ns; /* payload of an outbound one */
         __u64 received_bytes;   /* served payload */
         __u64 sent_bytes;
         __u64 connections; /* served, accepted */
 };
-static_assert(sizeof(struct activity_totals) == 40, "wire");
+static_assert(sizeof(struct activity_totals) == 64, "wire");
 
 /* Map "activity_ports": the policy's ports. */
 struct activity_port_key {
@@ -91,7 +93,6 @@ enum activity_protocol {
 
 /* One direction of a connection, cut into records (TLS) or frames (HTTP/2). */
 struct activity_stream {
-        __u32 next;      /* sequence number expected */
         __u32 skip;      /* bytes of the current record still to come */
         __u8 protocol;   /* that it is cut for */
         __u8 synced;     /* 0: record boundaries are not known */
@@ -99,7 +100,7 @@ struct activity_stream {
         __u8 have;       /* bytes of the next header known */
         __u8 header[20]; /* of the next record; longer than any, so that the verifier sees that no load can leave it */
 };
-static_assert(sizeof(struct activity_stream) == 32, "wire");
+static_assert(sizeof(struct activity_stream) == 28, "wire");
 
 enum activity_received_flags {                                        /* written by the receiving side only */
                                ACTIVITY_TLS_CLIENT_DATA = 1 << 0,     /* the client has sent an application data record */
@@ -107,6 +108,7 @@ enum activity_received_flags {                                        /* written
                                ACTIVITY_TLS_H2_OFFERED = 1 << 2,      /* the client offered HTTP/2 */
                                ACTIVITY_TLS_H2_DOUBT = 1 << 3,        /* its offer could not be read */
                                ACTIVITY_TLS_H2_SETTLED = 1 << 5,      /* the client has acknowledged the server's SETTINGS */
+                               ACTIVITY_TLS_H2_PREFACE = 1 << 6,      /* what an HTTP/2 client says first has come */
                                ACTIVITY_H2_CROWDED = 1 << 4,          /* two open streams share a bit: busy until requestTimeout */
 };
 
@@ -121,41 +123,52 @@ enum activity_sent_flags { /* written by the sending side only */
 };
 
 /* Map "activity_sockets", storage of each socket. Fields are written by the receiving or by the sending side, never by both: the two
- * run at once. A request is open while requests != answered or a stream's bit is set. */
+ * run at once. A request is open while requests != answered or a stream's bit is set. The first 56 bytes, with 8 of the kernel's before
+ * them, are one cache line: plain payload touches no other, whichever CPU has had it last. */
 struct activity_socket {
         __u64 cgroup;
-        struct activity_tuple tuple; /* of UDP only the local port */
+        __u64 request_since_ns; /* receiving side: when the first unanswered request came */
+        __u64 request_last_ns;  /* when the last one came */
         __u32 generation;
         __u8 class;
         __u8 accepted;
         __u8 protocol;
-        __u8 peer_checked; /* outbound: whether the other end was looked for in this cgroup */
-
-        struct activity_stream received; /* receiving side */
-        __u64 request_since_ns;          /* when the first unanswered request came */
-        __u64 request_last_ns;           /* when the last one came */
-        __u64 client_data_ns;            /* when the client's first application data record came */
-        __u64 streams[2];                /* HTTP/2: open streams by (id / 2) modulo 128; cleared by both sides, atomically */
-        __u32 requests;                  /* counts payload that asks for an answer */
-        __u32 data_requests;             /* its value when the last such payload came that was not a TLS handshake's */
-        __u32 last_stream;
+        __u8 peer_checked;   /* outbound: whether the other end was looked for in this cgroup */
+        __u32 received_next; /* sequence number expected */
+        __u32 requests;      /* counts payload that asks for an answer */
         __u32 received_flags;
-        __u32 ping_request; /* HTTP/2 over TLS: the request that is open for what looks like a PING, if data_requests is the same */
-        __u32 pings_received; /* what looked like a PING or its acknowledgement */
+        __u32 sent_next; /* sending side: sequence number expected */
+        __u32 answered;  /* value of requests that was answered last */
+        __u32 sent_flags;
+
+        struct activity_tuple tuple; /* of UDP only the local port */
+
+        __u64 streams[2];      /* HTTP/2: open streams by (id / 2) modulo 128; cleared by both sides, atomically */
+        __u64 client_data_ns;  /* receiving side: when the client's first application data record came */
+        __u32 data_requests;   /* TLS: value of requests when the last one came that was not the handshake's */
+        __u32 joined_requests; /* HTTP/2 over TLS: its value when one came last while another was open */
+        __u32 preface_request; /* HTTP/2 over TLS: the one that is open for what may be the client's preface alone */
+        __u32 ping_request;    /* HTTP/2 over TLS: the one that is open for what looks like a PING, if data_requests is the same */
+        __u32 pings_received;  /* what looked like a PING or its acknowledgement */
+        __u32 last_stream;     /* HTTP/2 */
+        struct activity_stream received;
 
         struct activity_stream sent; /* sending side */
-        __u32 answered;              /* value of requests that was answered last */
-        __u32 sent_flags;
-        __u32 small_bytes;  /* sent since, too little to be an answer */
-        __u32 small_since;  /* value of requests that small_bytes belongs to */
+        __u64 doubt_ns;              /* until when requests came of which only some may have been answered; 0: none */
+        __u32 small_bytes;           /* sent since, too little to be an answer */
+        __u32 small_since;           /* value of requests that small_bytes belongs to */
+        __u32 pings_sent;
         __u16 ticket_bytes; /* size of the first session ticket */
         __u16 tickets;
-        __u32 pings_sent;
 };
-static_assert(sizeof(struct activity_socket) == 208, "wire");
+static_assert(sizeof(struct activity_socket) == 224, "wire");
 
-/* What the iterator writes, one a live TCP connection of the wanted workload. */
+/* Map "activity_wanted": the workloads whose connections the iterator writes, as cgroup → struct activity_config. */
+enum { ACTIVITY_WANTED_MAX = 16384 };
+
+/* What the iterator writes, one a live TCP connection. */
 struct activity_record {
+        __u64 cgroup;
         struct activity_tuple tuple;
         __u64 request_since_ns; /* 0: no unanswered request */
         __u64 request_last_ns;
@@ -163,7 +176,7 @@ struct activity_record {
         __u8 protocol;
         __u8 padding[6];
 };
-static_assert(sizeof(struct activity_record) == 64, "wire");
+static_assert(sizeof(struct activity_record) == 72, "wire");
 
 /* Ring buffer "activity_events": somebody listens now. */
 struct activity_event {

@@ -7,6 +7,7 @@
 #include "activity/workload.h"
 #include "base/log.h"
 #include "base/macros.h"
+#include "base/time.h"
 #include "bpf/describe.h"
 #include "bpf/pins.h"
 
@@ -48,6 +49,12 @@ static int adopt_maps(struct activity *activity)
         return r;
 }
 
+/* The copies of configurations that programs made for an earlier daemon are old from the start. */
+static void begin_epoch(struct activity *activity)
+{
+        activity->programs->bss->epoch = now_monotonic_ns();
+}
+
 static int load_programs(struct activity *activity)
 {
         int r;
@@ -58,6 +65,7 @@ static int load_programs(struct activity *activity)
         r = adopt_maps(activity);
         if (r < 0)
                 return r;
+        begin_epoch(activity);
         return activity_bpf__load(activity->programs);
 }
 
@@ -73,7 +81,7 @@ static int load_iterator(struct activity *activity)
         {
                 struct bpf_map *shared = map_by_name(activity, bpf_map__name(map));
 
-                if (!shared) /* its own variables */
+                if (!shared) /* its own */
                         continue;
                 r = bpf_map__reuse_fd(map, bpf_map__fd(shared));
                 if (r < 0)
@@ -157,6 +165,14 @@ static int activity_start(struct activity *activity)
         return 0;
 }
 
+static uint64_t clock_tick_ns(void)
+{
+        struct timespec tick;
+
+        clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+        return (uint64_t)tick.tv_sec * NSEC_PER_SEC + (uint64_t)tick.tv_nsec;
+}
+
 int activity_new(sd_event *event, const char *bpffs, const struct activity_callbacks *callbacks, struct activity **ret_activity)
 {
         struct activity *activity = calloc(1, sizeof(*activity));
@@ -168,6 +184,7 @@ int activity_new(sd_event *event, const char *bpffs, const struct activity_callb
         activity->event = sd_event_ref(event);
         activity->callbacks = *callbacks;
         activity->n_cpus = libbpf_num_possible_cpus();
+        activity->tick_ns = clock_tick_ns();
         libbpf_log_to_debug();
 
         if (asprintf(&activity->directory, "%s/activity", bpffs) < 0) {

@@ -51,7 +51,7 @@ struct workload_connection { /* one live served connection */
 
 struct workload_snapshot {
         uint64_t read_ns;                          /* when */
-        uint64_t last_ns;                          /* last activity that counts; 0: none yet */
+        uint64_t last_ns;                          /* last activity that counts, at most a clock tick late; 0: none yet */
         uint64_t received_bytes, sent_bytes;       /* served payload; monotonic */
         uint64_t connections_total;                /* served connections accepted; monotonic */
         uint32_t connections;                      /* served, open now */
@@ -64,8 +64,12 @@ struct workload_snapshot {
         uint64_t cpu_window_ns;                    /* that time */
 };
 
-/* Reads everything afresh. Connections are looked for in the caller's network namespace. Returns 0, or -errno when any of it could not be read: then nothing is known, which is not idle. */
-int workload_read(struct workload *workload, struct workload_snapshot *ret_snapshot);
+/* Both read afresh, and return 0, or -errno when any of it could not be read: then nothing is known, which is not idle. Connections and
+ * open requests are looked for in the caller's network namespace, for all workloads at once, in milliseconds; what was found at
+ * @not_before_ns or later, monotonic, is not looked for again. What has come since shows in last_ns. */
+int workload_read(struct workload *workload, uint64_t not_before_ns, struct workload_snapshot *ret_snapshot);
+/* All but connections and open requests, which are 0: enough to tell that a workload is busy, never that it is idle. Microseconds. */
+int workload_read_totals(struct workload *workload, struct workload_snapshot *ret_snapshot);
 
 /* The remote ends of the served connections open now, at most @max of them; returns how many, or -errno. */
 int workload_connections(struct workload *workload, struct workload_connection *connections, size_t max);

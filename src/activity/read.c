@@ -36,15 +36,13 @@ static int read_totals(const struct workload *workload, struct activity_totals *
 
 typedef void (*record_function)(const struct activity_record *record, void *userdata);
 
-/* Calls @function for every live connection of the workload. The kernel writes whole records only. */
-static int for_each_record(const struct workload *workload, record_function function, void *userdata)
+/* Calls @function for every live connection of every workload. The kernel writes whole records only. */
+static int for_each_record(const struct activity *activity, record_function function, void *userdata)
 {
-        _cleanup_(close_fdp) int fd = -1;
+        _cleanup_(close_fdp) int fd = bpf_iter_create(bpf_link__fd(activity->iterator_link));
         struct activity_record records[128];
         ssize_t bytes;
 
-        workload->activity->iterator->bss->wanted = workload->config;
-        fd = bpf_iter_create(bpf_link__fd(workload->activity->iterator_link));
         if (fd < 0)
                 return -errno;
 
@@ -74,36 +72,52 @@ static struct workload_connection connection_from_record(const struct activity_r
         return connection;
 }
 
-struct census {
-        struct workload_snapshot *snapshot;
-        uint64_t request_timeout_ns;
-};
-
 static void count_record(const struct activity_record *record, void *userdata)
 {
-        const struct census *census = userdata;
-        struct workload_snapshot *snapshot = census->snapshot;
+        struct activity *activity = userdata;
+        struct workload *workload;
+        struct census *census;
 
+        HASH_FIND(by_cgroup, activity->by_cgroup, &record->cgroup, sizeof(record->cgroup), workload);
+        if (!workload)
+                return;
+        census = &workload->census;
         if (record->class == ACTIVITY_OUTBOUND)
-                snapshot->outbound++;
+                census->outbound++;
         if (record->class != ACTIVITY_SERVED)
                 return;
 
-        snapshot->connections++;
-        if (record->request_since_ns == 0 || record->request_last_ns + census->request_timeout_ns <= snapshot->read_ns)
+        census->connections++;
+        if (record->request_since_ns == 0 || record->request_last_ns + workload->request_timeout_ns <= census->ns)
                 return;
-        snapshot->open_requests++;
-        snapshot->newest_request_ns = MAX(snapshot->newest_request_ns, record->request_last_ns);
-        if (snapshot->oldest_request_ns == 0 || record->request_since_ns < snapshot->oldest_request_ns) {
-                snapshot->oldest_request_ns = record->request_since_ns;
-                snapshot->oldest_request = connection_from_record(record);
+        census->open_requests++;
+        census->newest_request_ns = MAX(census->newest_request_ns, record->request_last_ns);
+        if (census->oldest_request_ns == 0 || record->request_since_ns < census->oldest_request_ns) {
+                census->oldest_request_ns = record->request_since_ns;
+                census->oldest_request = connection_from_record(record);
         }
 }
 
-int workload_read(struct workload *workload, struct workload_snapshot *ret_snapshot)
+/* Most of a walk's time goes into the kernel's table of all connections, so that one walk serves all workloads. */
+static int take_census(struct activity *activity)
+{
+        uint64_t now = now_monotonic_ns();
+        struct workload *workload;
+        int r;
+
+        LIST_FOREACH(workload, &activity->workloads, others)
+        workload->census = (struct census){ .ns = now };
+        r = for_each_record(activity, count_record, activity);
+        if (r < 0) {
+                LIST_FOREACH(workload, &activity->workloads, others)
+                workload->census.ns = 0;
+        }
+        return r;
+}
+
+int workload_read_totals(struct workload *workload, struct workload_snapshot *ret_snapshot)
 {
         struct workload_snapshot snapshot = { .read_ns = now_monotonic_ns() };
-        struct census census = { .snapshot = &snapshot, .request_timeout_ns = workload->request_timeout_ns };
         struct activity_totals totals = {};
         uint64_t usage;
         int r;
@@ -113,16 +127,13 @@ int workload_read(struct workload *workload, struct workload_snapshot *ret_snaps
                 return r;
         cpu_history_add(&workload->cpu, usage, workload->after_ns, snapshot.read_ns, &snapshot.cpu_millicores,
                         &snapshot.cpu_window_ns);
-
-        /* Connections before totals: a request answered in between leaves its time behind, one that came in between is payload. */
-        r = for_each_record(workload, count_record, &census);
-        if (r < 0)
-                return r;
         r = read_totals(workload, &totals);
         if (r < 0)
                 return r;
 
         snapshot.last_ns = MAX(totals.last_ns, workload->outbound_counts ? totals.outbound_last_ns : 0);
+        if (snapshot.last_ns)
+                snapshot.last_ns += workload->activity->tick_ns;
         snapshot.received_bytes = totals.received_bytes;
         snapshot.sent_bytes = totals.sent_bytes;
         snapshot.connections_total = totals.connections;
@@ -130,7 +141,34 @@ int workload_read(struct workload *workload, struct workload_snapshot *ret_snaps
         return 0;
 }
 
+int workload_read(struct workload *workload, uint64_t not_before_ns, struct workload_snapshot *ret_snapshot)
+{
+        const struct census *census = &workload->census;
+        struct workload_snapshot snapshot;
+        int r;
+
+        /* Connections before totals: a request answered in between leaves its time behind, one that came in between is payload. */
+        if (census->ns == 0 || census->ns < not_before_ns) {
+                r = take_census(workload->activity);
+                if (r < 0)
+                        return r;
+        }
+        r = workload_read_totals(workload, &snapshot);
+        if (r < 0)
+                return r;
+
+        snapshot.connections = census->connections;
+        snapshot.outbound = census->outbound;
+        snapshot.open_requests = census->open_requests;
+        snapshot.oldest_request_ns = census->oldest_request_ns;
+        snapshot.newest_request_ns = census->newest_request_ns;
+        snapshot.oldest_request = census->oldest_request;
+        *ret_snapshot = snapshot;
+        return 0;
+}
+
 struct connection_list {
+        uint64_t cgroup;
         struct workload_connection *connections;
         size_t n, max;
 };
@@ -139,14 +177,14 @@ static void collect_record(const struct activity_record *record, void *userdata)
 {
         struct connection_list *list = userdata;
 
-        if (record->class == ACTIVITY_SERVED && list->n < list->max)
+        if (record->cgroup == list->cgroup && record->class == ACTIVITY_SERVED && list->n < list->max)
                 list->connections[list->n++] = connection_from_record(record);
 }
 
 int workload_connections(struct workload *workload, struct workload_connection *connections, size_t max)
 {
-        struct connection_list list = { .connections = connections, .max = max };
-        int r = for_each_record(workload, collect_record, &list);
+        struct connection_list list = { .cgroup = workload->config.cgroup, .connections = connections, .max = max };
+        int r = for_each_record(workload->activity, collect_record, &list);
 
         return r < 0 ? r : (int)list.n;
 }

@@ -68,6 +68,22 @@ static void delete_keys(struct workload *workload, const struct keys *keys, size
                 bpf_map_delete_elem(rules_fd(workload), &keys->rules[i]);
 }
 
+static int write_config(struct workload *workload, const struct activity_config *config)
+{
+        struct activity *activity = workload->activity;
+        int wanted = bpf_map__fd(activity->iterator->maps.activity_wanted), r;
+
+        if (bpf_map_update_elem(wanted, &config->cgroup, config, BPF_ANY) < 0)
+                return -errno;
+        if (bpf_map_update_elem(bpf_map__fd(activity->programs->maps.activity_config), &config->cgroup, config, BPF_EXIST) < 0) {
+                r = -errno;
+                bpf_map_update_elem(wanted, &config->cgroup, &workload->config, BPF_EXIST);
+                return r;
+        }
+        __atomic_add_fetch(&activity->programs->bss->epoch, 1, __ATOMIC_RELEASE);
+        return 0;
+}
+
 void workload_forget_rules(struct workload *workload)
 {
         struct keys keys = { workload->ports, workload->rules };
@@ -96,9 +112,8 @@ int workload_apply(struct workload *workload, const struct policy *policy)
                 keys.rules[i] = rule_key(&config, &policy->ignore[i]);
 
         r = write_keys(workload, &keys, policy->n_frontends, policy->n_ignore);
-        if (r >= 0 && bpf_map_update_elem(bpf_map__fd(workload->activity->programs->maps.activity_config), &config.cgroup, &config,
-                                          BPF_EXIST) < 0)
-                r = -errno;
+        if (r >= 0)
+                r = write_config(workload, &config);
         if (r < 0) {
                 delete_keys(workload, &keys, policy->n_frontends, policy->n_ignore);
                 return r;
@@ -112,6 +127,7 @@ int workload_apply(struct workload *workload, const struct policy *policy)
         workload->n_rules = policy->n_ignore;
         workload->after_ns = policy->idle.after_ns;
         workload->request_timeout_ns = policy->idle.request_timeout_ns;
+        workload->census.ns = 0;
         workload->outbound_counts = policy->idle.outbound == SILENCE_HOLD;
         return 0;
 }

@@ -35,6 +35,9 @@ static int open_cgroup(struct workload *workload, const char *cgroup)
         r = cgroup_id(workload->cgroup_fd, &workload->config.cgroup);
         if (r < 0)
                 return r;
+        HASH_ADD(by_cgroup, workload->activity->by_cgroup, config.cgroup, sizeof(workload->config.cgroup), workload);
+        if (!workload->by_cgroup.tbl)
+                return -ENOMEM;
 
         r = cpu_read_usage(workload->cgroup_fd, &usage);
         if (r < 0)
@@ -106,6 +109,10 @@ struct workload *workload_free(struct workload *workload, bool keep_pins)
                 return NULL;
 
         LIST_REMOVE(workload, others);
+        if (workload->by_cgroup.tbl) {
+                bpf_map_delete_elem(bpf_map__fd(workload->activity->iterator->maps.activity_wanted), &workload->config.cgroup);
+                HASH_DELETE(by_cgroup, workload->activity->by_cgroup, workload);
+        }
         if (!keep_pins && workload->directory) {
                 workload_detach(workload);
                 workload_forget_rules(workload);

@@ -5,6 +5,10 @@
 
 #include <sys/queue.h>
 
+/* A failed allocation in uthash would end the process; this way it leaves the element out and says so in hh.tbl. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "activity/activity.h"
 #include "activity/cpu.h"
 #include "activity_wire.h"
@@ -23,13 +27,23 @@ struct activity {
         struct ring_buffer *ring;
         sd_event_source *ring_source;
         int n_cpus;
-        bool adopted; /* the maps are an earlier daemon's */
+        uint64_t tick_ns; /* how far the programs' clock may be behind */
+        bool adopted;     /* the maps are an earlier daemon's */
         LIST_HEAD(workloads, workload) workloads;
+        struct workload *by_cgroup;
+};
+
+struct census { /* connections found at @ns; 0: not looked for */
+        uint64_t ns;
+        uint32_t connections, outbound, open_requests;
+        uint64_t oldest_request_ns, newest_request_ns;
+        struct workload_connection oldest_request;
 };
 
 struct workload {
         struct activity *activity;
         LIST_ENTRY(workload) others;
+        UT_hash_handle by_cgroup;
         void *userdata;
         char *name;
         char *directory; /* of pins */
@@ -37,6 +51,7 @@ struct workload {
         int cgroup_fd;
         int links[ACTIVITY_PROGRAMS];
         struct cpu_history cpu;
+        struct census census;
 
         /* of the policy */
         struct activity_port_key *ports;

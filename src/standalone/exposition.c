@@ -242,7 +242,7 @@ int manager_metrics_text(struct manager *manager, char **ret_text)
 
         for (size_t i = 0; i < manager->n_policies; i++)
                 if (manager->policies[i]->machine.phase == PHASE_AWAKE)
-                        managed_judge(manager->policies[i]);
+                        managed_look(manager->policies[i]);
 
         write_daemon(writer, manager);
         write_phases(writer, manager);

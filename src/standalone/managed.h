@@ -118,7 +118,10 @@ uint64_t managed_asleep_ns(const struct managed *managed, uint64_t now_ns); /* a
 /* Sees to it that what runs in the target's cgroup is watched; what sleeps is not, so that it costs nothing. A failure is logged, and
  * keeps the workload awake. */
 void managed_watch(struct managed *managed);
+/* Whether it is idle. Looks at its connections only if nothing else says that it is busy: the snapshot may know none. */
 void managed_judge(struct managed *managed);
+/* The same, with a snapshot that tells all. */
+void managed_look(struct managed *managed);
 /* Answers the end of the quiet time in Sleeping. */
 enum phase_event managed_verify(struct managed *managed);
 void managed_remember_cut_clients(struct managed *managed);

@@ -65,7 +65,7 @@ json_t *managed_json(struct managed *managed)
 
         /* What an awake policy says of itself is read now, not at its last evaluation. */
         if (managed->machine.phase == PHASE_AWAKE)
-                managed_judge(managed);
+                managed_look(managed);
         if (asprintf(&origin, "%s:%u", policy->file, policy->line) < 0)
                 return NULL;
 

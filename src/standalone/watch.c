@@ -12,6 +12,7 @@
 enum { CUT_CLIENTS_MAX = 64 };
 
 #define HOLD_AGAIN_NS (10 * NSEC_PER_SEC)
+#define LOOK_NS (100 * NSEC_PER_MSEC) /* within it, all policies are told of from one look at all connections */
 
 /* A cgroup that was removed and made again has another id, and nothing attached. */
 static int watch_cgroup(struct managed *managed)
@@ -42,17 +43,23 @@ void managed_watch(struct managed *managed)
                           managed->cgroup, strerror(-r));
 }
 
-void managed_judge(struct managed *managed)
+/* @r is the result of reading its activity. */
+static void judge(struct managed *managed, int r)
 {
-        uint64_t now = now_monotonic_ns();
-        int r = managed->workload ? workload_read(managed->workload, &managed->snapshot) : -ENODEV;
-
         if (r >= 0 && process_state(managed->process) != PROCESS_RUNNING)
                 r = -ESRCH; /* what serves instead is not seen */
         managed->snapshot_known = r >= 0;
         idle_judge(managed->policy, r < 0 ? NULL : &managed->snapshot, r < 0 ? r : 0, managed->machine.since_ns,
-                   managed->idle_factor, now, &managed->verdict);
+                   managed->idle_factor, now_monotonic_ns(), &managed->verdict);
+}
 
+static void judge_connections(struct managed *managed, uint64_t not_before_ns)
+{
+        judge(managed, managed->workload ? workload_read(managed->workload, not_before_ns, &managed->snapshot) : -ENODEV);
+}
+
+static void tell_verdict(struct managed *managed)
+{
         if (managed->verdict.verdict == VERDICT_UNKNOWN)
                 managed_set_condition(managed, CONDITION_IDLE_UNKNOWN, "ActivityUnreadable", "%s; it stays awake",
                                       managed->verdict.reason);
@@ -65,12 +72,29 @@ void managed_judge(struct managed *managed)
                 managed_clear_condition(managed, CONDITION_DRY_RUN);
 }
 
+void managed_judge(struct managed *managed)
+{
+        uint64_t lately_ns = MIN(managed->policy->idle.after_ns / 10, NSEC_PER_SEC);
+
+        judge(managed, managed->workload ? workload_read_totals(managed->workload, &managed->snapshot) : -ENODEV);
+        if (managed->verdict.verdict == VERDICT_IDLE)
+                judge_connections(managed, now_monotonic_ns() - lately_ns);
+        tell_verdict(managed);
+}
+
+void managed_look(struct managed *managed)
+{
+        judge_connections(managed, now_monotonic_ns() - LOOK_NS);
+        tell_verdict(managed);
+}
+
 /* The last look before the stop: anything that happened since holding began, or that cannot be read or held, keeps it awake, and so do
  * packets that wait since before. A connection whose handshake ended just before holding began shows as payload or as an open request
  * here. */
 enum phase_event managed_verify(struct managed *managed)
 {
-        managed_judge(managed);
+        judge_connections(managed, now_monotonic_ns());
+        tell_verdict(managed);
 
         if (managed_lacks_holding(managed))
                 return PHASE_EVENT_ACTIVE;

@@ -65,11 +65,14 @@ class Http2:
             if any(isinstance(event, kind) for event in events):
                 return
 
-    def request(self, path):
+    def begin(self, path):
         stream = self.state.get_next_available_stream_id()
         self.state.send_headers(stream, [(":method", "GET"), (":path", path), (":scheme", "https"), (":authority", "localhost"),
                                          ("user-agent", "lull-test"), ("accept", "*/*")], end_stream=True)
         self.flush()
+
+    def request(self, path):
+        self.begin(path)
         self.until(h2.events.StreamEnded)
 
     def ping(self):

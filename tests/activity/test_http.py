@@ -4,6 +4,7 @@ import ssl
 import subprocess
 import threading
 
+import h2.events
 import pytest
 
 from clients import Http1, Http2, tls_context
@@ -121,6 +122,28 @@ def test_pings_do_not_answer(nginx, backend, dress):
     slow.join()
     nginx.await_answered()
     client.close()
+
+
+@pytest.mark.parametrize("requests_before", [0, 2])
+@pytest.mark.parametrize("dress", [dress for dress in CLIENTS if dress.startswith("h2")])
+def test_a_slow_answer_is_open_beside_a_fast_one(nginx, backend, dress, requests_before):
+    client = CLIENTS[dress]()
+    for _ in range(requests_before):
+        client.request("/fast")
+    client.begin("/slow")
+    assert backend.asked.wait(20)
+    client.request("/fast")
+    nginx.assert_open_for(1)
+    client.request("/fast")
+    nginx.assert_open_for(1)
+    backend.released.set()
+    client.until(h2.events.StreamEnded)
+    if dress == "h2c":
+        nginx.await_answered()
+    else:
+        nginx.assert_open_for(0.3)  # in doubt: which of them were answered cannot be told
+    client.close()
+    nginx.await_answered()
 
 
 def test_server_sent_events_are_activity_and_their_silence_is_not(nginx, backend):

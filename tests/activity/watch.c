@@ -27,7 +27,7 @@ static void watch(struct workload *workload)
         char line[64];
 
         while (fgets(line, sizeof(line), stdin)) {
-                int r = workload_read(workload, &snapshot);
+                int r = workload_read(workload, now_monotonic_ns(), &snapshot);
                 json_t *json = r < 0 ? json_pack("{s:s}", "error", strerror(-r)) : snapshot_json(&snapshot);
 
                 json_dumpf(json, stdout, 0);

@@ -17,6 +17,9 @@
 
 enum { PORT = 7000, OTHER_PORT = 7001, ELSEWHERE_PORT = 7002, DEADLINE_SECONDS = 20 };
 
+/* The longest there is, at 100 Hz: times are as exact as that. */
+#define CLOCK_TICK_NS (NSEC_PER_SEC / 100)
+
 struct bound {
         uint16_t port;
         uint8_t protocol;
@@ -176,7 +179,7 @@ static struct workload_snapshot look(const struct setup *setup)
 {
         struct workload_snapshot snapshot;
 
-        assert_int_equal(workload_read(setup->workload, &snapshot), 0);
+        assert_int_equal(workload_read(setup->workload, now_monotonic_ns(), &snapshot), 0);
         return snapshot;
 }
 
@@ -201,7 +204,7 @@ static void an_accepted_connection_is_served_and_its_request_open_until_answered
         assert_int_equal(look(setup).oldest_request.local_port, PORT);
         snapshot = look(setup);
         assert_true(address_is_loopback(&snapshot.oldest_request.remote));
-        assert_true(snapshot.oldest_request_ns > before && snapshot.oldest_request_ns <= now_monotonic_ns());
+        assert_true(snapshot.oldest_request_ns > before - CLOCK_TICK_NS && snapshot.oldest_request_ns <= now_monotonic_ns());
 
         say(pair.server, pair.client, "answer");
         assert_int_equal(look(setup).open_requests, 0);
@@ -213,6 +216,63 @@ static void an_accepted_connection_is_served_and_its_request_open_until_answered
         close_pair(&pair);
         assert_int_equal(look(setup).connections, 0);
         assert_int_equal(look(setup).connections_total, 1);
+}
+
+static struct workload_snapshot look_since(struct workload *workload, uint64_t not_before_ns)
+{
+        struct workload_snapshot snapshot;
+
+        assert_int_equal(workload_read(workload, not_before_ns, &snapshot), 0);
+        return snapshot;
+}
+
+static void one_look_at_all_connections_serves_who_asks_for_no_later_one(void **state)
+{
+        struct setup *setup = *state;
+        struct frontend elsewhere = { .port = ELSEWHERE_PORT, .protocol = IPPROTO_TCP };
+        struct policy policy = {
+                .name = (char *)"elsewhere", .frontends = &elsewhere, .n_frontends = 1, .idle = setup->policy.idle
+        };
+        struct pair pair = connect_pair(setup, setup->inside, setup->outside, PORT), other;
+        struct workload_snapshot snapshot;
+        struct workload *workload;
+        uint64_t before = now_monotonic_ns();
+
+        assert_int_equal(workload_new(setup->activity, &policy, setup->outside, NULL, &workload), 0);
+        say(pair.client, pair.server, "question");
+        assert_int_equal(look(setup).open_requests, 1);
+        say(pair.server, pair.client, "answer");
+        other = connect_pair(setup, setup->outside, setup->inside, ELSEWHERE_PORT);
+
+        snapshot = look_since(setup->workload, before);
+        assert_int_equal(snapshot.open_requests, 1);
+        assert_int_equal(snapshot.sent_bytes, 6);
+        assert_int_equal(look_since(workload, before).connections, 0);
+        assert_int_equal(look_since(workload, before).connections_total, 1);
+
+        assert_int_equal(look_since(workload, now_monotonic_ns()).connections, 1);
+        assert_int_equal(look_since(setup->workload, before).open_requests, 0);
+        close_pair(&other);
+        close_pair(&pair);
+        workload_free(workload, false);
+}
+
+static void totals_tell_activity_and_nothing_of_connections(void **state)
+{
+        struct setup *setup = *state;
+        struct pair pair = connect_pair(setup, setup->inside, setup->outside, PORT);
+        uint64_t before = now_monotonic_ns();
+        struct workload_snapshot snapshot;
+
+        say(pair.client, pair.server, "question");
+        assert_int_equal(look(setup).open_requests, 1);
+        assert_int_equal(workload_read_totals(setup->workload, &snapshot), 0);
+        assert_true(snapshot.last_ns > before);
+        assert_int_equal(snapshot.received_bytes, 8);
+        assert_int_equal(snapshot.connections_total, 1);
+        assert_int_equal(snapshot.connections, 0);
+        assert_int_equal(snapshot.open_requests, 0);
+        close_pair(&pair);
 }
 
 static void a_connection_to_itself_never_counts(void **state)
@@ -549,7 +609,7 @@ static void a_workload_that_is_gone_cannot_be_read(void **state)
         struct workload_snapshot snapshot;
 
         assert_int_equal(rmdir(setup->inside), 0);
-        assert_true(workload_read(setup->workload, &snapshot) < 0);
+        assert_true(workload_read(setup->workload, now_monotonic_ns(), &snapshot) < 0);
 }
 
 static void nothing_is_left_once_it_is_given_up(void **state)
@@ -568,6 +628,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 PROMISE(an_accepted_connection_is_served_and_its_request_open_until_answered),
+                PROMISE(one_look_at_all_connections_serves_who_asks_for_no_later_one),
+                PROMISE(totals_tell_activity_and_nothing_of_connections),
                 PROMISE(a_connection_to_itself_never_counts),
                 PROMISE(somebody_elses_connection_from_the_same_port_counts),
                 PROMISE(its_own_connection_elsewhere_is_outbound_and_counts_only_if_held),
