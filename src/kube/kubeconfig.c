@@ -69,7 +69,7 @@ static int text_get(struct reading *reading, const yaml_node_t *map, const char 
 
 static int text_copy(struct reading *reading, const yaml_node_t *map, const char *where, const char *key, char **ret_text)
 {
-        const char *text;
+        const char *text = NULL;
         int r = text_get(reading, map, where, key, &text);
 
         if (r < 0 || !text)
@@ -105,7 +105,7 @@ static int named_get(struct reading *reading, const char *list_key, const char *
 static int pem_read(struct reading *reading, const yaml_node_t *map, const char *where, const char *key, struct kube_pem *pem)
 {
         char data_key[64];
-        const char *file, *data;
+        const char *file = NULL, *data = NULL;
         int r;
 
         snprintf(data_key, sizeof(data_key), "%s-data", key);
@@ -151,7 +151,7 @@ static int server_read(struct reading *reading, const yaml_node_t *cluster)
 
 static int cluster_read(struct reading *reading, const yaml_node_t *cluster)
 {
-        const char *insecure;
+        const char *insecure = NULL;
         int r = server_read(reading, cluster);
 
         if (r < 0)
@@ -186,7 +186,7 @@ static int user_refuse(struct reading *reading, const yaml_node_t *user)
 
 static int token_file_read(struct reading *reading, const yaml_node_t *user, struct kube_pem *token)
 {
-        const char *file;
+        const char *file = NULL;
         int r = text_get(reading, user, "user", "tokenFile", &file);
 
         if (r < 0 || !file)
@@ -225,8 +225,8 @@ static int user_read(struct reading *reading, const yaml_node_t *user)
 
 static int context_read(struct reading *reading, const yaml_node_t *context)
 {
-        const char *cluster_name, *user_name;
-        yaml_node_t *cluster, *user;
+        const char *cluster_name = NULL, *user_name = NULL;
+        yaml_node_t *cluster = NULL, *user = NULL;
         int r;
 
         r = text_get(reading, context, "context", "cluster", &cluster_name);
@@ -257,7 +257,7 @@ static int on_document(const char *file, yaml_document_t *document, void *userda
 {
         struct reading *reading = userdata;
         const yaml_node_t *root = yaml_document_get_root_node(document);
-        yaml_node_t *context;
+        yaml_node_t *context = NULL;
         const char *name = reading->context;
         int r;
 
