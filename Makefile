@@ -85,6 +85,13 @@ BPF_TESTS := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/
 TEST_TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
 TEST_TOOLS += $(BUILD)/tests/activity/watch $(BUILD)/tests/kube/watch
 
+# V=1 shows the commands.
+V ?= 0
+ifeq ($(V),0)
+  Q := @
+  say = @printf '  %-8s %s\n' $(1) $(2:$(CURDIR)/%=%)
+endif
+
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all clean install lint test demo bench unit tools run-tests run-demo run-bench run-lint
@@ -92,35 +99,43 @@ TEST_TOOLS += $(BUILD)/tests/activity/watch $(BUILD)/tests/kube/watch
 all: $(BUILD)/lulld $(BUILD)/lull
 
 $(BUILD)/lulld: $(BUILD)/src/lulld.o $(BUILD)/liblull.a
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/lull: $(LULL_OBJECTS) $(BUILD)/liblull.a
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/liblull.a: $(LIBRARY_OBJECTS)
+	$(call say,AR,$@)
 	@rm -f $@
-	$(AR) qcs $@ $^
+	$(Q)$(AR) qcs $@ $^
 
 $(BUILD)/src/%.o: src/%.c | $(SKELETONS)
+	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
+	$(call say,BPF,$@)
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(BUILD)/bpf/$*.d -MT $@ -c -o $@ $<
-	$(LLVM_STRIP) -g $@
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(BUILD)/bpf/$*.d -MT $@ -c -o $@ $<
+	$(Q)$(LLVM_STRIP) -g $@
 
 $(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/liblull.a
+	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests $(ALL_CFLAGS) $(ALL_LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $< $(BUILD)/liblull.a $(LIBS) -lcmocka
+	$(Q)$(CC) $(CPPFLAGS) -Itests $(ALL_CFLAGS) $(ALL_LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $< $(BUILD)/liblull.a $(LIBS) -lcmocka
 
 # Servers and the like, as foreign to lull as what it really meets: nothing of ours is linked in.
 $(BUILD)/tests/tools/%: tests/tools/%.c
+	$(call say,TOOL,$@)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $<
 
 unit: $(UNIT_TESTS) $(BUILD)/lull
 	@BUILD=$(BUILD) tools/run-tests unit

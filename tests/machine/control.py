@@ -6,8 +6,6 @@ import select
 import socket
 import time
 
-from prometheus_client.parser import text_string_to_metric_families
-
 
 class ControlError(Exception):
     def __init__(self, status, message):
@@ -106,7 +104,9 @@ class Control:
         return self.get("/v1/held")["packets"]
 
     def metrics(self):
-        """{(name, frozenset of label pairs): value}, as the Prometheus client reads them."""
+        """{(name, frozenset of label pairs): value}, as the Prometheus client reads them. The demo does without that package."""
+        from prometheus_client.parser import text_string_to_metric_families  # pylint: disable=import-outside-toplevel
+
         _, body = self.request("GET", "/metrics")
         return {(sample.name, frozenset(sample.labels.items())): sample.value
                 for family in text_string_to_metric_families(body.decode()) for sample in family.samples}
