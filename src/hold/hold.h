@@ -34,10 +34,10 @@ struct hold_demand {
 struct hold_callbacks {
         /* Somebody asks for a holding's frontend: once a started holding, until it is started again or hold_rearm() is called. */
         void (*demand)(struct holding *holding, const struct hold_demand *demand, void *userdata);
-        /* A flow was handed on for the first time: @waited_ns after its first packet was seen. */
-        void (*released)(struct holding *holding, const struct flow *flow, uint64_t waited_ns, void *userdata);
+        /* A flow was handed on for the first time, at @at_ns (CLOCK_MONOTONIC). */
+        void (*released)(struct holding *holding, const struct flow *flow, uint64_t at_ns, void *userdata);
         /* A released flow was answered: for TCP its connection is established. */
-        void (*answered)(struct holding *holding, const struct flow *flow, uint64_t waited_ns, void *userdata);
+        void (*answered)(struct holding *holding, const struct flow *flow, uint64_t at_ns, void *userdata);
         /* After hold_release(): nothing is parked any more, every frontend is ready, and holding has stopped. */
         void (*drained)(struct holding *holding, void *userdata);
 };

@@ -255,7 +255,8 @@ void holding_release(struct holding *holding, size_t index)
                 return;
 
         set_state(&holding->frontends[index], FRONTEND_RELEASING);
-        hold_run_soon(holding->hold);
+        release_run(holding->hold);   /* before the caller writes down what it has decided */
+        hold_run_soon(holding->hold); /* for the callbacks */
 }
 
 static void hand_on_and_halt(struct holding *holding, enum daemon_counter reason)

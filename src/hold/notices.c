@@ -8,17 +8,17 @@ struct notice {
         enum notice_kind kind;
         struct holding *holding;
         struct flow flow;
-        uint64_t waited_ns;
+        uint64_t at_ns;
 };
 
-void notices_add(struct hold *hold, enum notice_kind kind, struct holding *holding, const struct flow *flow, uint64_t waited_ns)
+void notices_add(struct hold *hold, enum notice_kind kind, struct holding *holding, const struct flow *flow, uint64_t at_ns)
 {
         struct notice *notice = malloc(sizeof(*notice));
 
         if (!notice)
                 return;
 
-        *notice = (struct notice){ .kind = kind, .holding = holding, .flow = *flow, .waited_ns = waited_ns };
+        *notice = (struct notice){ .kind = kind, .holding = holding, .flow = *flow, .at_ns = at_ns };
         TAILQ_INSERT_TAIL(&hold->notices, notice, link);
 }
 
@@ -86,7 +86,7 @@ static void flush_flows(struct hold *hold)
 
                 TAILQ_REMOVE(&hold->notices, taken, link);
                 if (callback)
-                        callback(taken->holding, &taken->flow, taken->waited_ns, hold->userdata);
+                        callback(taken->holding, &taken->flow, taken->at_ns, hold->userdata);
         }
 }
 

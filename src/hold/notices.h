@@ -15,7 +15,7 @@ enum notice_kind {
 };
 
 /* One that cannot be allocated is lost: it is for people and metrics only. */
-void notices_add(struct hold *hold, enum notice_kind kind, struct holding *holding, const struct flow *flow, uint64_t waited_ns);
+void notices_add(struct hold *hold, enum notice_kind kind, struct holding *holding, const struct flow *flow, uint64_t at_ns);
 /* @holding has demand_pending or drained_pending set. */
 void notices_mark(struct holding *holding);
 /* Forgets all that concerns @holding. */

@@ -70,9 +70,8 @@ static struct held_frontend *frontend_of(const struct parked_flow *flow)
 static void notify(struct hold *hold, enum notice_kind kind, const struct parked_flow *flow)
 {
         struct flow readable = flow_from_wire(&flow->key);
-        uint64_t now_ns = now_monotonic_ns();
 
-        notices_add(hold, kind, frontend_of(flow)->holding, &readable, now_ns > flow->first_ns ? now_ns - flow->first_ns : 0);
+        notices_add(hold, kind, frontend_of(flow)->holding, &readable, now_monotonic_ns());
 }
 
 static void forget_flow(struct hold *hold, struct parked_flow *flow)

@@ -78,17 +78,17 @@ void managed_on_demand(struct managed *managed, const struct hold_demand *demand
                 find_client(managed, demand);
 }
 
-void managed_on_released(struct managed *managed)
+void managed_on_released(struct managed *managed, uint64_t at_ns)
 {
         if (managed->wake.reached_ns[WAKE_RELEASED] == 0)
-                managed_reach(managed, WAKE_RELEASED, now_monotonic_ns());
+                managed_reach(managed, WAKE_RELEASED, at_ns);
 }
 
-void managed_on_answered(struct managed *managed)
+void managed_on_answered(struct managed *managed, uint64_t at_ns)
 {
         if (managed->wake.reached_ns[WAKE_ANSWERED])
                 return;
-        managed_reach(managed, WAKE_ANSWERED, now_monotonic_ns());
+        managed_reach(managed, WAKE_ANSWERED, at_ns);
         managed_save_state(managed);
 }
 
@@ -206,8 +206,10 @@ static void on_ready(size_t index, void *userdata)
 {
         struct managed *managed = userdata;
 
-        if (managed->machine.phase == PHASE_WAKING && phase_holds(&managed->machine))
-                holding_release(managed->holding, index);
+        if (managed->machine.phase != PHASE_WAKING || !phase_holds(&managed->machine))
+                return;
+        managed_reach(managed, WAKE_READY, now_monotonic_ns());
+        holding_release(managed->holding, index);
 }
 
 static void on_all_ready(void *userdata)

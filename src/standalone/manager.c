@@ -22,14 +22,14 @@ static void on_demand(struct holding *holding, const struct hold_demand *demand,
         managed_on_demand(holding_userdata(holding), demand);
 }
 
-static void on_released(struct holding *holding, const struct flow *flow, uint64_t waited_ns, void *userdata)
+static void on_released(struct holding *holding, const struct flow *flow, uint64_t at_ns, void *userdata)
 {
-        managed_on_released(holding_userdata(holding));
+        managed_on_released(holding_userdata(holding), at_ns);
 }
 
-static void on_answered(struct holding *holding, const struct flow *flow, uint64_t waited_ns, void *userdata)
+static void on_answered(struct holding *holding, const struct flow *flow, uint64_t at_ns, void *userdata)
 {
-        managed_on_answered(holding_userdata(holding));
+        managed_on_answered(holding_userdata(holding), at_ns);
 }
 
 static void on_drained(struct holding *holding, void *userdata)

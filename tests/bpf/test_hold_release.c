@@ -55,12 +55,12 @@ static void on_demand(struct holding *holding, const struct hold_demand *demand,
         fixture->demands++;
 }
 
-static void on_released(struct holding *holding, const struct flow *flow, uint64_t waited_ns, void *userdata)
+static void on_released(struct holding *holding, const struct flow *flow, uint64_t at_ns, void *userdata)
 {
         ((struct fixture *)userdata)->released++;
 }
 
-static void on_answered(struct holding *holding, const struct flow *flow, uint64_t waited_ns, void *userdata)
+static void on_answered(struct holding *holding, const struct flow *flow, uint64_t at_ns, void *userdata)
 {
         ((struct fixture *)userdata)->answered++;
 }
