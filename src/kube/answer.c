@@ -22,6 +22,8 @@ static bool is_ok(unsigned code)
 
 static void headers_over(struct kube_request *request)
 {
+        if (request->body)
+                request_await_rest(request);
         if (!is_ok(answer_code(request)) || request->opened_ns > 0)
                 return;
         request->opened_ns = now_monotonic_ns();

@@ -5,7 +5,7 @@
 #include "kube/chance.h"
 #include "kube/client_private.h"
 
-enum { TIMER_ACCURACY_US = 1000 };
+enum { TIMER_ACCURACY_US = 1000, REST_MS = 5 };
 
 bool request_is_streamed(const struct kube_request *request)
 {
@@ -102,10 +102,27 @@ static bool wake_is_unheard(const struct kube_request *request, uint64_t *ret_un
         return true;
 }
 
+/* When an HTTP/2 server answers before it has the request's body, as it does for 429, libcurl 7.88 takes the whole answer off
+ * the socket while it still sends, and then waits for the socket to become readable. So it is made to read again, at growing
+ * intervals. */
+static bool rest_is_due(const struct kube_request *request, uint64_t now_ns, uint64_t *ret_next_ns)
+{
+        uint64_t delay_ns = REST_MS * NSEC_PER_MSEC;
+
+        if (request->state != REQUEST_RUNNING || !request->body || request->heard_ns == request->begun_ns)
+                return false;
+        while (request->heard_ns + delay_ns <= now_ns)
+                delay_ns *= 2;
+        *ret_next_ns = request->heard_ns + delay_ns;
+        return delay_ns > REST_MS * NSEC_PER_MSEC;
+}
+
 static void timer_arm(struct kube_request *request)
 {
-        uint64_t next_ns = request->deadline_ns, until_ns;
+        uint64_t next_ns = request->deadline_ns, until_ns = UINT64_MAX;
 
+        rest_is_due(request, now_monotonic_ns(), &until_ns);
+        next_ns = MIN(next_ns, until_ns);
         if (request->state == REQUEST_DELAYED)
                 next_ns = MIN(next_ns, request->resume_ns);
         if (request->state == REQUEST_RUNNING && request->silence_ns > 0)
@@ -144,8 +161,15 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
                 request->state = REQUEST_WAITING;
                 client_run_soon(request->client);
         }
+        if (rest_is_due(request, now_ns, &until_ns))
+                transport_look_again(request->transport);
         timer_arm(request);
         return 0;
+}
+
+void request_await_rest(struct kube_request *request)
+{
+        timer_arm(request);
 }
 
 static int settings_copy(struct kube_request *request, const struct kube_request_settings *settings)

@@ -4,22 +4,23 @@
 #include <sys/epoll.h>
 #include <sys/queue.h>
 
-enum { TIMER_ACCURACY_US = 1000, IDLE_CONNECTIONS_MAX = 16 };
+enum { TIMER_ACCURACY_US = 1000, IDLE_CONNECTIONS_MAX = 16, LOOKED_AT_MAX = 64 };
 
 struct transport_socket {
         LIST_ENTRY(transport_socket) entry;
         struct transport *transport;
         sd_event_source *source;
+        curl_socket_t fd;
 };
 
 struct transport {
         CURLM *multi;
         sd_event *event;
         sd_event_source *timer;
+        sd_event_source *again;
         LIST_HEAD(, transport_socket) sockets;
         struct transport_callbacks callbacks;
         void *userdata;
-        bool running;
 };
 
 static void take_finished(struct transport *transport)
@@ -42,9 +43,7 @@ static int transport_run(struct transport *transport, curl_socket_t fd, int even
 {
         int running;
 
-        transport->running = true;
         curl_multi_socket_action(transport->multi, fd, events, &running);
-        transport->running = false;
         take_finished(transport);
         transport->callbacks.ran(transport->userdata);
         return 0;
@@ -69,6 +68,21 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return transport_run(userdata, CURL_SOCKET_TIMEOUT, 0);
 }
 
+/* Sockets come and go while libcurl runs; of those that are gone it does not mind to hear. */
+static int on_again(sd_event_source *source, void *userdata)
+{
+        struct transport *transport = userdata;
+        const struct transport_socket *socket = LIST_FIRST(&transport->sockets);
+        curl_socket_t fds[LOOKED_AT_MAX];
+        size_t n_fds = 0;
+
+        for (; socket && n_fds < LOOKED_AT_MAX; socket = LIST_NEXT(socket, entry))
+                fds[n_fds++] = socket->fd;
+        for (size_t i = 0; i < n_fds; i++)
+                transport_run(transport, fds[i], CURL_CSELECT_IN);
+        return 0;
+}
+
 static void socket_free(struct transport_socket *socket)
 {
         LIST_REMOVE(socket, entry);
@@ -87,6 +101,7 @@ static int socket_new(struct transport *transport, curl_socket_t fd, uint32_t ev
                 return -1;
         }
         socket->transport = transport;
+        socket->fd = fd;
         LIST_INSERT_HEAD(&transport->sockets, socket, entry);
         curl_multi_assign(transport->multi, fd, socket);
         return 0;
@@ -135,6 +150,10 @@ int transport_new(sd_event *event, const struct transport_callbacks *callbacks, 
         r = sd_event_add_time_relative(event, &transport->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY_US, on_timer, transport);
         if (r >= 0)
                 r = sd_event_source_set_enabled(transport->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(event, &transport->again, on_again, transport);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(transport->again, SD_EVENT_OFF);
         if (r < 0)
                 return r;
 
@@ -162,6 +181,7 @@ struct transport *transport_free(struct transport *transport)
         while ((socket = LIST_FIRST(&transport->sockets)))
                 socket_free(socket);
         sd_event_source_disable_unref(transport->timer);
+        sd_event_source_disable_unref(transport->again);
         sd_event_unref(transport->event);
         free(transport);
         return NULL;
@@ -177,7 +197,7 @@ void transport_remove(struct transport *transport, CURL *easy)
         curl_multi_remove_handle(transport->multi, easy);
 }
 
-bool transport_is_running(const struct transport *transport)
+void transport_look_again(struct transport *transport)
 {
-        return transport->running;
+        sd_event_source_set_enabled(transport->again, SD_EVENT_ONESHOT);
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <curl/curl.h>
-#include <stdbool.h>
 #include <systemd/sd-event.h>
 
 #include "base/macros.h"
@@ -19,7 +18,8 @@ int transport_new(sd_event *event, const struct transport_callbacks *callbacks, 
 struct transport *transport_free(struct transport *transport); /* no transfer may be in it */
 DEFINE_CLEANUP(struct transport, transport_free)
 
-/* Not from within a transfer's own callbacks: transport_is_running() tells. */
+/* Not from within a transfer's own callbacks. */
 int transport_add(struct transport *transport, CURL *easy);
 void transport_remove(struct transport *transport, CURL *easy);
-bool transport_is_running(const struct transport *transport);
+/* Has libcurl read from all its sockets soon, whether there is anything new in them or not. */
+void transport_look_again(struct transport *transport);

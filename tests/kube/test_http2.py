@@ -63,6 +63,18 @@ def test_a_watch_that_loses_its_stream_is_resumed(server, watch, end):
     assert watcher.counters()["relists"] == 0
 
 
+def test_an_answer_may_come_before_the_request_was_sent(server, watch):
+    """The server answers as soon as it has the headers; whether the client still sends then is chance."""
+    server.script = [lambda stream: stream.initial(10)]
+    watcher = watch()
+    watcher.until("current")
+
+    for _ in range(30):
+        answer = watcher.ask("patch /scale {}", "answer")
+        assert answer["code"] == 200 and answer["seconds"] < 2
+        server.connections[-1].close()
+
+
 def test_a_connection_that_is_sent_away_is_not_used_again(server, watch):
     server.script = [lambda stream: stream.initial(10)]
     watcher = watch()
