@@ -130,8 +130,8 @@ bool managed_was_cut(const struct managed *managed, const struct address *client
 
 /* events.c: what the parts report. */
 void managed_on_demand(struct managed *managed, const struct hold_demand *demand);
-void managed_on_released(struct managed *managed);
-void managed_on_answered(struct managed *managed);
+void managed_on_released(struct managed *managed, uint64_t at_ns);
+void managed_on_answered(struct managed *managed, uint64_t at_ns);
 void managed_on_drained(struct managed *managed);
 void managed_on_bound(struct managed *managed);
 extern const struct process_callbacks managed_process_callbacks;
