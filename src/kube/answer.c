@@ -48,9 +48,20 @@ static void retry_after_read(struct kube_request *request, const char *value, si
         request->retry_after_ns = MIN(seconds * NSEC_PER_SEC, KUBE_RETRY_AFTER_MAX_NS);
 }
 
+/* Of another encoding than the one that was asked for, the body will not be JSON. */
+static void content_encoding_read(struct kube_request *request, const char *value, size_t length)
+{
+        int r = 0;
+
+        if (memmem(value, length, "gzip", strlen("gzip")) && !request->gunzip)
+                r = kube_gunzip_new(&request->gunzip);
+        if (r < 0)
+                request->failed = r;
+}
+
 size_t request_on_header(char *line, size_t size, size_t count, void *userdata)
 {
-        static const char retry_after[] = "retry-after:";
+        static const char retry_after[] = "retry-after:", content_encoding[] = "content-encoding:";
         struct kube_request *request = userdata;
         size_t length = size * count;
 
@@ -61,20 +72,19 @@ size_t request_on_header(char *line, size_t size, size_t count, void *userdata)
                 request->retry_after_ns = 0;
         else if (length > strlen(retry_after) && strncasecmp(line, retry_after, strlen(retry_after)) == 0)
                 retry_after_read(request, line + strlen(retry_after), length - strlen(retry_after));
+        else if (length > strlen(content_encoding) && strncasecmp(line, content_encoding, strlen(content_encoding)) == 0)
+                content_encoding_read(request, line + strlen(content_encoding), length - strlen(content_encoding));
         else if (length <= 2 && (*line == '\r' || *line == '\n'))
                 headers_over(request);
-        return request->cancelled ? 0 : length;
+        return request->cancelled || request->failed < 0 ? 0 : length;
 }
 
-size_t request_on_body(char *data, size_t size, size_t count, void *userdata)
+/* Decompressed. */
+static int body_take(const char *data, size_t length, void *userdata)
 {
         struct kube_request *request = userdata;
-        size_t length = size * count;
         int r;
 
-        if (request->cancelled)
-                return 0;
-        request->heard_ns = now_monotonic_ns();
         request->client->counters.bytes_received += length;
         if (request->opened_ns == 0)
                 r = kube_buffer_append(&request->answer, data, length, FAILURE_BODY_MAX);
@@ -86,6 +96,20 @@ size_t request_on_body(char *data, size_t size, size_t count, void *userdata)
         /* what a failure says further is not needed */
         if (r == -EMSGSIZE && request->opened_ns == 0)
                 r = 0;
+        return r < 0 || !request->cancelled ? r : -ECANCELED;
+}
+
+size_t request_on_body(char *data, size_t size, size_t count, void *userdata)
+{
+        struct kube_request *request = userdata;
+        size_t length = size * count;
+        int r;
+
+        if (request->cancelled)
+                return 0;
+        request->heard_ns = now_monotonic_ns();
+        r = request->gunzip ? kube_gunzip_feed(request->gunzip, data, length, body_take, request)
+                            : body_take(data, length, request);
         if (r < 0)
                 request->failed = r;
         return r < 0 || request->cancelled ? 0 : length;
@@ -98,7 +122,7 @@ int request_error(const struct kube_request *request, CURLcode result)
 
         switch (result) {
         case CURLE_OK:
-                return 0;
+                return request->gunzip && !kube_gunzip_is_whole(request->gunzip) ? -EPIPE : 0;
         case CURLE_COULDNT_CONNECT:
         case CURLE_COULDNT_RESOLVE_HOST:
                 return -ECONNREFUSED;

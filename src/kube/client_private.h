@@ -12,6 +12,7 @@
 #include "kube/buffer.h"
 #include "kube/client.h"
 #include "kube/credentials.h"
+#include "kube/gunzip.h"
 #include "kube/transport.h"
 
 enum request_state {
@@ -47,7 +48,8 @@ struct kube_request {
         uint64_t resume_ns, begun_ns, heard_ns;
         uint64_t opened_ns; /* 0: no answer 2xx yet */
         uint64_t retry_after_ns;
-        int failed; /* by ourselves: what the request ends with */
+        int failed;                 /* by ourselves: what the request ends with */
+        struct kube_gunzip *gunzip; /* NULL: the answer is not compressed */
         struct kube_buffer answer;
         char curl_message[CURL_ERROR_SIZE];
 };
@@ -76,7 +78,7 @@ int request_new(struct kube_client *client, const struct kube_request_settings *
 struct kube_request *request_free(struct kube_request *request);
 bool request_is_streamed(const struct kube_request *request);
 void request_start(struct kube_request *request);
-void request_stop(struct kube_request *request);       /* takes the try that runs out of libcurl */
+void request_stop(struct kube_request *request); /* takes the try that runs out of libcurl */
 void request_await_rest(struct kube_request *request); /* the headers of the answer are there */
 void request_finished(struct kube_request *request, CURLcode result);
 

@@ -51,6 +51,9 @@ static int set_headers(struct kube_request *request)
         _cleanup_(freep) char *bearer = NULL;
         int r = header_add(request, "Accept", "application/json");
 
+        /* decompressed by gunzip.h, not by libcurl */
+        if (r >= 0)
+                r = header_add(request, "Accept-Encoding", "gzip");
         if (r >= 0 && token) {
                 request->token = strdup(token);
                 if (!request->token || asprintf(&bearer, "Bearer %s", token) < 0)
@@ -172,7 +175,6 @@ int request_prepare(struct kube_request *request)
         curl_easy_setopt(request->easy, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(request->easy, CURLOPT_PROTOCOLS_STR, "https");
         curl_easy_setopt(request->easy, CURLOPT_USERAGENT, "lull/" LULL_VERSION);
-        curl_easy_setopt(request->easy, CURLOPT_ACCEPT_ENCODING, "gzip");
         if (curl_easy_setopt(request->easy, CURLOPT_URL, request->url) != CURLE_OK)
                 return -ENOMEM;
         set_method(request);

@@ -31,6 +31,7 @@ static void try_forget(struct kube_request *request)
         secret_free(request->token);
         request->token = NULL;
         kube_buffer_clear(&request->answer);
+        request->gunzip = kube_gunzip_free(request->gunzip);
         request->transport = NULL;
         request->opened_ns = request->retry_after_ns = 0;
         request->curl_message[0] = '\0';
