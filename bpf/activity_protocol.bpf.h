@@ -44,6 +44,12 @@ static __always_inline bool is_http1_status(const __u8 *head)
                head[6] == '.' && head[8] == ' ';
 }
 
+/* Requests begin with a method's name; empty lines and a PROXY header may come first. */
+static __always_inline bool may_be_http1_request(const __u8 *head)
+{
+        return (head[0] >= 'A' && head[0] <= 'Z') || (head[0] >= 'a' && head[0] <= 'z') || head[0] == '\r' || head[0] == '\n';
+}
+
 /* A packet that is just one unfragmented control frame. */
 static __always_inline bool is_websocket_control(const __u8 *head, __u32 length, bool received)
 {
@@ -67,6 +73,8 @@ static __always_inline void detect_received(struct __sk_buff *skb, struct activi
                 socket->protocol = ACTIVITY_PROTOCOL_HTTP2;
         } else if (socket->protocol == ACTIVITY_PROTOCOL_NEW) {
                 socket->protocol = ACTIVITY_PROTOCOL_PLAIN;
+                if (!may_be_http1_request(head))
+                        WRITE_ONCE(socket->received_flags, socket->received_flags | ACTIVITY_NOT_HTTP1);
         }
 }
 
@@ -232,6 +240,10 @@ static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_
                 socket->sent_next = payload->seq + payload->length;
                 if (socket->protocol == ACTIVITY_PROTOCOL_UNKNOWN) {
                         unknown_sent(socket, payload);
+                        return true;
+                }
+                if (socket->protocol == ACTIVITY_PROTOCOL_PLAIN && (READ_ONCE(socket->received_flags) & ACTIVITY_NOT_HTTP1)) {
+                        answer_requests(socket);
                         return true;
                 }
                 /* More of an answer needs no look. */

@@ -47,6 +47,15 @@ static __always_inline bool h2_is_control_size(__u32 size, bool several)
         return several && (size == 18 || size == 22 || size == 26 || size == 30 || size == 34 || size == 39);
 }
 
+/* How many PINGs are in frames that a server sends in one record. 39 could be three WINDOW_UPDATEs, which nobody sends at once; 26 may
+ * be two, and is taken for that. */
+static __always_inline __u32 h2_pings_in(__u32 size)
+{
+        if (size == 34)
+                return 2;
+        return size == H2_PING_SIZE || size == 30 || size == 39;
+}
+
 static __always_inline __u32 tls_plain_size(struct activity_socket *socket, __u32 length)
 {
         return length - (READ_ONCE(socket->sent_flags) & ACTIVITY_TLS_13 ? TLS_13_OVERHEAD : TLS_12_GCM_OVERHEAD);
@@ -63,9 +72,11 @@ static __always_inline void h2_ping_received(struct activity_socket *socket, __u
         open_data_request(socket, now);
 }
 
-static __always_inline void h2_ping_sent(struct activity_socket *socket)
+static __always_inline void h2_pings_sent(struct activity_socket *socket, __u32 pings)
 {
-        WRITE_ONCE(socket->pings_sent, socket->pings_sent + 1);
+        if (!pings)
+                return;
+        WRITE_ONCE(socket->pings_sent, socket->pings_sent + pings);
         if ((__s32)(socket->pings_sent - READ_ONCE(socket->pings_received)) >= 0 &&
             READ_ONCE(socket->ping_request) == READ_ONCE(socket->requests))
                 answer_requests(socket);
@@ -174,8 +185,7 @@ static __always_inline bool tls_is_h2_control_sent(struct activity_socket *socke
                 socket->sent_flags |= ACTIVITY_TLS_H2_SETTINGS;
                 return size <= TLS_H2_SETTINGS_MAX;
         }
-        if (size == H2_PING_SIZE)
-                h2_ping_sent(socket);
+        h2_pings_sent(socket, h2_pings_in(size));
         return chacha || h2_is_control_size(size, true);
 }
 

@@ -108,6 +108,7 @@ enum activity_received_flags {                                        /* written
                                ACTIVITY_TLS_H2_OFFERED = 1 << 2,      /* the client offered HTTP/2 */
                                ACTIVITY_TLS_H2_DOUBT = 1 << 3,        /* its offer could not be read */
                                ACTIVITY_TLS_H2_SETTLED = 1 << 5,      /* the client has acknowledged the server's SETTINGS */
+                               ACTIVITY_NOT_HTTP1 = 1 << 7,           /* plain, and what the client said first is no HTTP/1 */
                                ACTIVITY_TLS_H2_PREFACE = 1 << 6,      /* what an HTTP/2 client says first has come */
                                ACTIVITY_H2_CROWDED = 1 << 4,          /* two open streams share a bit: busy until requestTimeout */
 };

@@ -74,7 +74,7 @@ static void tell_verdict(struct managed *managed)
 
 void managed_judge(struct managed *managed)
 {
-        uint64_t lately_ns = MIN(managed->policy->idle.after_ns / 10, NSEC_PER_SEC);
+        uint64_t lately_ns = MIN(managed->policy->idle.after_ns / 4, 5 * NSEC_PER_SEC);
 
         judge(managed, managed->workload ? workload_read_totals(managed->workload, &managed->snapshot) : -ENODEV);
         if (managed->verdict.verdict == VERDICT_IDLE)
