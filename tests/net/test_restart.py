@@ -1,10 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon may go: as planned without anybody noticing, and at once without anybody hanging."""
 import errno
+import json
+import pathlib
+import subprocess
 
 from machine import policy
 from machine.client import finish
 from machine.policy import server
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def attached_programs(cgroup):
+    bpftool = subprocess.run([ROOT / "tools/find-bpftool"], capture_output=True, text=True, check=True).stdout.strip()
+    shown = subprocess.run([bpftool, "--json", "cgroup", "show", cgroup], capture_output=True, text=True, check=True).stdout
+    return len(json.loads(shown.strip() or "[]"))
 
 
 def test_a_planned_restart_while_holding_refuses_nobody(node, place):
@@ -120,6 +131,22 @@ def test_an_adopted_workload_sleeps_when_idle(node):
     attempt.close()
 
     node.control.until_phase("Asleep")
+
+
+def test_what_ran_under_a_policy_that_is_gone_at_the_next_start_is_watched_no_longer(node):
+    node.start(policy())
+    node.client().connect(8080).ask()
+    node.control.until_phase("Awake")
+    workload = node.cgroup.path / "web"
+    assert attached_programs(workload) > 0
+
+    assert node.daemon.stop() == 0
+    assert attached_programs(workload) > 0
+    (node.policy_directory / "web.yaml").unlink()
+    node.start(policy("other", ["tcp/[::]:8081"]))
+
+    assert attached_programs(workload) == 0
+    assert b"200 OK" in node.client().connect(8080).ask()  # it runs on, and is none of lull's business
 
 
 def test_a_second_daemon_on_the_same_run_directory_says_what_is_wrong(node):
