@@ -143,3 +143,34 @@ def test_a_slow_drip_is_followed(server, watch):
     watcher.until("added", key="default/a")
 
     assert watcher.counters()["failures"] == 0
+
+
+def test_a_watch_list_that_says_nothing_more_is_given_up(server, watch):
+    """As of a server that knows watches but no initial events, on a quiet collection."""
+    def silent(exchange):
+        exchange.begin()
+        exchange.event("ADDED", thing("a", 3))
+        exchange.hold()
+    server.script = [silent, lambda exchange: (exchange.initial([thing("a", 3)], 10), exchange.hold())]
+    watcher = watch()
+
+    first, second = server.await_requests(1), server.await_requests(2, seconds=45)
+    watcher.until("current")
+
+    assert 30 <= second.at - first.at < 40
+    assert "resourceVersion" not in second.query
+
+
+def test_a_server_that_sends_only_common_bookmarks_is_listed_in_the_end(server, watch):
+    def old(exchange):
+        exchange.begin()
+        exchange.event("ADDED", thing("a", 3))
+        exchange.bookmark(5)
+        exchange.bookmark(6)
+        exchange.hold()
+    server.script = [old, old, old, serve_list([listed([thing("a", 3)])]), idle_watch]
+    watcher = watch()
+
+    watcher.until("current", seconds=60)
+
+    assert server.requests[3].query["limit"] == "500"
