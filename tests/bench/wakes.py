@@ -2,10 +2,8 @@
 """Cold starts: what lull adds to a server's own start, alone, with many clients, and during a flood."""
 import multiprocessing
 import statistics
-import subprocess
-import time
 
-from machine import policy
+from machine import policy, tool
 from machine.daemon import ROOT
 from machine.policy import server
 from machine.raw import RawClient
@@ -19,18 +17,7 @@ PYTHON = ["/usr/bin/python3", "-m", "http.server", "8080", "--directory", str(RO
 
 def start_by_hand(node, command):
     """Seconds from the start of the process to the first connection it takes."""
-    client = node.client("routed")
-    with node.namespace.entered():
-        began = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not (attempt := client.connect(8080, timeout=1)).connected:
-        attempt.close()
-        time.sleep(0.0002)  # leaves the CPU to the server
-    seconds = time.monotonic() - began
-    attempt.close()
-    process.kill()
-    process.wait()
-    return seconds
+    return int(node.namespace.run(tool("time_start"), "127.0.0.1", 8080, *command).stdout) / 1e9
 
 
 def sleep_again(node, name="web"):
@@ -58,12 +45,16 @@ def cold_starts(make_node, command, count):
     by_hand_node, lull_node = make_node(), make_node()
     lull_node.start(policy("web", LISTEN, command))
     by_hand, through_lull, phases = [], [], []
-    for _ in range(count):
-        by_hand.append(start_by_hand(by_hand_node, command))
+
+    def start_through_lull():
         seconds, seen, _ = wake(lull_node)
         through_lull.append(seconds)
         phases.append(seen)
         sleep_again(lull_node)
+    for number in range(count):
+        turns = [lambda: by_hand.append(start_by_hand(by_hand_node, command)), start_through_lull]
+        for turn in turns if number % 2 else reversed(turns):  # whoever is second finds warmer caches
+            turn()
     return by_hand, through_lull, phases
 
 
