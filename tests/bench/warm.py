@@ -68,7 +68,7 @@ def cpu_seconds(*pids):
 
 
 def load(node, *options, seconds=1):
-    """Requests a second, the 99th percentile of the latency in seconds, and CPU seconds a request, the client's and the server's."""
+    """Requests a second, the 99th percentile of the latency in seconds, and CPU seconds a request of both sides."""
     pids = nginx_pids(node)
     server_before, client_before = cpu_seconds(*pids), resource.getrusage(resource.RUSAGE_CHILDREN)
     output = node.client("routed").namespace.run(
