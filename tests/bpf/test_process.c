@@ -229,9 +229,10 @@ static void the_stop_signal_of_the_policy_is_the_one_sent(void **state)
         bench->settings.stop_signal = SIGINT;
         run(bench, COMMAND("python3", "-c",
                            "import signal, sys\n"
-                           "signal.signal(signal.SIGINT, lambda *_: sys.exit(7))\n"
+                           "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
                            "print('ready', flush=True)\n"
-                           "while True: signal.pause()"));
+                           "signal.sigwait([signal.SIGINT])\n"
+                           "sys.exit(7)"));
         await_log(bench, "ready\n");
         process_stop(bench->process);
         await(bench, bench->n_exited == 1);
