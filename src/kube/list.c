@@ -73,8 +73,6 @@ static void key_follow(struct kube_list *list, char byte, bool was_in_string)
                 list->key[list->key_length++] = byte;
         else if (!was_in_string && byte == ':')
                 list->key_is_items = list->key_length == strlen("items") && memcmp(list->key, "items", list->key_length) == 0;
-        else if (!was_in_string && byte == ',')
-                list->key_is_items = false;
 }
 
 static int frame_byte(struct kube_list *list, char byte)

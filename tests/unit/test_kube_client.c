@@ -119,6 +119,19 @@ static void requests_are_bounded_and_each_ends_once(void **state)
         run_until(fixture, MANY + 1);
 }
 
+static void cancelled_requests_leave_room(void **state)
+{
+        struct fixture *fixture = *state;
+
+        for (size_t round = 0; round < 2; round++) {
+                for (size_t i = 0; i < MANY; i++)
+                        assert_int_equal(ask(fixture, i, KUBE_PRIORITY_WAKE, 20 * NSEC_PER_SEC), 0);
+                for (size_t i = 0; i < MANY; i++)
+                        fixture->requests[i] = kube_request_cancel(fixture->requests[i]);
+        }
+        assert_int_equal(fixture->n_done, 0);
+}
+
 static void callbacks_may_start_requests(void **state)
 {
         struct fixture *fixture = *state;
@@ -175,6 +188,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_server_that_is_not_there_is_reported, setup, teardown),
                 cmocka_unit_test_setup_teardown(requests_are_bounded_and_each_ends_once, setup, teardown),
+                cmocka_unit_test_setup_teardown(cancelled_requests_leave_room, setup, teardown),
                 cmocka_unit_test_setup_teardown(callbacks_may_start_requests, setup, teardown),
                 cmocka_unit_test_setup_teardown(callbacks_may_cancel_requests, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_cancelled_request_calls_nobody, setup, teardown),

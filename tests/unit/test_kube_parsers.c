@@ -304,6 +304,16 @@ static void what_is_no_list_is_refused(void **state)
         }
 }
 
+static void a_list_within_the_items_member_is_not_the_items(void **state)
+{
+        struct kube_list_head head = { 0 };
+        struct seen seen = { 0 };
+
+        assert_int_equal(list_read("{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":{\"x\":[{}]}}", OBJECT_MAX, &seen, &head),
+                         -EBADMSG);
+        assert_int_equal(seen.n_objects, 0);
+}
+
 static void a_list_without_items_is_a_list(void **state)
 {
         static const char *const rows[] = {
@@ -351,6 +361,7 @@ int main(void)
                 cmocka_unit_test(a_callback_that_fails_ends_the_stream),
                 cmocka_unit_test(a_list_may_be_split_anywhere),
                 cmocka_unit_test(what_is_no_list_is_refused),
+                cmocka_unit_test(a_list_within_the_items_member_is_not_the_items),
                 cmocka_unit_test(a_list_without_items_is_a_list),
                 cmocka_unit_test(an_item_and_what_is_around_items_are_bounded),
         };

@@ -320,6 +320,18 @@ static void a_watch_that_can_never_go_on_is_given_up_for_a_list(void **state)
         assert_int_equal(step.action, REFLECTOR_WATCH_LIST);
 }
 
+static void a_watch_that_brings_events_is_not_given_up(void **state)
+{
+        struct reflector_policy policy = policy_before(WATCHING);
+        struct reflector_step step;
+
+        for (size_t i = 1; i <= 100; i++) {
+                reflector_policy_next(&policy, &(struct reflector_outcome){ .end = REFLECTOR_BROKEN, .events = i % 9 == 0 }, NOW, 0,
+                                      &step);
+                assert_int_equal(step.action, REFLECTOR_WATCH);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -333,6 +345,7 @@ int main(void)
                 cmocka_unit_test(a_server_that_does_not_know_watch_lists_is_not_asked_again),
                 cmocka_unit_test(an_outage_of_any_length_costs_no_list),
                 cmocka_unit_test(a_watch_that_can_never_go_on_is_given_up_for_a_list),
+                cmocka_unit_test(a_watch_that_brings_events_is_not_given_up),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
