@@ -88,6 +88,13 @@ void managed_look(struct managed *managed)
         tell_verdict(managed);
 }
 
+/* A connection that opened since the verdict keeps awake whose policy says so; only an operator may cut it. */
+static bool is_held_by_connection(const struct managed *managed)
+{
+        return managed->policy->idle.connections == SILENCE_HOLD && managed->sleep.cause != CAUSE_OPERATOR &&
+               managed->snapshot.connections > 0;
+}
+
 /* The last look before the stop: anything that happened since holding began, or that cannot be read or held, keeps it awake, and so do
  * packets that wait since before. A connection whose handshake ended just before holding began shows as payload or as an open request
  * here. */
@@ -99,7 +106,7 @@ enum phase_event managed_verify(struct managed *managed)
         if (managed_lacks_holding(managed))
                 return PHASE_EVENT_ACTIVE;
         if (managed->verdict.verdict == VERDICT_UNKNOWN || managed->snapshot.open_requests > 0 ||
-            managed->snapshot.last_ns >= managed->machine.since_ns)
+            managed->snapshot.last_ns >= managed->machine.since_ns || is_held_by_connection(managed))
                 return PHASE_EVENT_ACTIVE;
         if (holding_has_demand(managed->holding) || holding_parked(managed->holding) > 0)
                 return PHASE_EVENT_DEMAND;
