@@ -78,7 +78,7 @@ int request_new(struct kube_client *client, const struct kube_request_settings *
 struct kube_request *request_free(struct kube_request *request);
 bool request_is_streamed(const struct kube_request *request);
 void request_start(struct kube_request *request);
-void request_stop(struct kube_request *request); /* takes the try that runs out of libcurl */
+void request_stop(struct kube_request *request);       /* takes the try that runs out of libcurl */
 void request_await_rest(struct kube_request *request); /* the headers of the answer are there */
 void request_finished(struct kube_request *request, CURLcode result);
 
