@@ -10,12 +10,17 @@ import os
 import pathlib
 import queue
 import subprocess
+import sys
 import threading
 import time
 
 from lullcluster import build, configuration
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/kube"))
+
+from watcher import Watcher  # noqa: E402  pylint: disable=wrong-import-position
+
 TOOLS = (ROOT / os.environ.get("BUILD", "build") / "tests").resolve()
 OBJECTS_PER_PUT = 100  # etcd takes 128 in a transaction
 CONFIG_MAPS = "/api/v1/namespaces/{}/configmaps"
@@ -152,6 +157,12 @@ class Reflectors(Said):
     def counters(self):
         """Of our own: a dictionary for each client."""
         return self.ask("counters")["clients"]
+
+
+def watch(cluster, namespace, kubeconfig=None):
+    """The program that tests/kube is about, on the client machine: it tells more than reflect does, and makes requests."""
+    return Watcher(TOOLS / "kube/watch", kubeconfig or cluster.where.kubeconfig, CONFIG_MAPS.format(namespace),
+                   prefix=cluster.client.command())
 
 
 def write_sentinel(cluster, namespace, value):

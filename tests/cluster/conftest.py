@@ -49,3 +49,19 @@ def fixture_reflectors(cluster):
         return started[-1]
     yield start
     assert [one.end() for one in started] == [0] * len(started)
+
+
+@pytest.fixture(name="watch")
+def fixture_watch(cluster, namespace):
+    """Starts watchers of the namespace's ConfigMaps (see clients.py), and ends them in good order."""
+    started = []
+
+    def start(kubeconfig=None):
+        started.append(clients.watch(cluster, namespace, kubeconfig))
+        return started[-1]
+    yield start
+    try:
+        assert [one.close() for one in started] == [0] * len(started)
+    finally:
+        for one in started:
+            one.kill()
