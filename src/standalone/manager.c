@@ -10,6 +10,7 @@
 #include "activity/activity.h"
 #include "base/cgroup.h"
 #include "base/directory.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "hold/hold.h"
@@ -180,7 +181,24 @@ static int make_directories(struct manager *manager)
         return r;
 }
 
-/* The control socket comes first: it is what keeps a second daemon away from the first one's state. */
+/* Keeps a second daemon away from the first one's state. */
+static int take_lock(struct manager *manager)
+{
+        _cleanup_(freep) char *path = NULL;
+        int r;
+
+        if (asprintf(&path, "%s/lulld.lock", manager->options->run_dir) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        r = lock_take(path, &manager->lock_fd);
+        if (r == -EBUSY)
+                log_error("another lulld serves %s; stop it, or give this one a --run-dir of its own", manager->options->run_dir);
+        else if (r < 0)
+                log_error("cannot lock %s: %s", path, strerror(-r));
+        return r;
+}
+
 static int make_control(struct manager *manager)
 {
         _cleanup_(freep) char *path = NULL;
@@ -189,10 +207,10 @@ static int make_control(struct manager *manager)
         if (asprintf(&path, "%s/control.sock", manager->options->run_dir) < 0)
                 return -ENOMEM;
 
+        /* With the lock taken, what stands there is stale, even if a child of the earlier daemon still has it open. */
+        unlink(path);
         r = http_listen_unix(path, &fd);
-        if (r == -EADDRINUSE)
-                log_error("another lulld serves %s; stop it, or give this one a --run-dir of its own", path);
-        else if (r < 0)
+        if (r < 0)
                 log_error("cannot listen on %s: %s", path, strerror(-r));
         if (r < 0)
                 return r;
@@ -253,6 +271,7 @@ int manager_new(const struct options *options, struct manager **ret_manager)
         if (!manager)
                 return -ENOMEM;
         manager->options = options;
+        manager->lock_fd = -1;
         manager->started_ns = now_monotonic_ns();
         manager->context.retired = on_retired;
         manager->context.userdata = manager;
@@ -264,6 +283,9 @@ int manager_new(const struct options *options, struct manager **ret_manager)
                 return r;
         }
         r = make_directories(manager);
+        if (r < 0)
+                return r;
+        r = take_lock(manager);
         if (r < 0)
                 return r;
         r = make_control(manager);
@@ -322,6 +344,7 @@ struct manager *manager_free(struct manager *manager)
         free(context->state_dir);
         sd_event_source_unref(manager->reaper);
         sd_event_unref(context->event);
+        close_fd(manager->lock_fd);
         free(manager);
         return NULL;
 }

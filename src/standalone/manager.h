@@ -18,6 +18,7 @@ struct manager {
         char **configuration_errors;
         size_t n_configuration_errors;
 
+        int lock_fd; /* of RUN_DIR/lulld.lock: one daemon a run directory */
         struct http_server *control, *metrics;
         sd_event_source *reaper; /* frees retired policies, outside their own calls */
         uint64_t started_ns;
