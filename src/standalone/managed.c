@@ -30,7 +30,8 @@ static bool accept_partly_ready(struct managed *managed)
 {
         char frontend[FRONTEND_TEXT_MAX];
 
-        if (managed->machine.phase != PHASE_WAKING || !phase_holds(&managed->machine) || readiness_count(managed->readiness) == 0)
+        if (managed->machine.phase != PHASE_WAKING || !phase_holds(&managed->machine) || !managed->readiness ||
+            readiness_count(managed->readiness) == 0)
                 return false;
 
         for (size_t i = 0; i < managed->policy->n_frontends; i++)
@@ -146,17 +147,24 @@ static int make_readiness(struct managed *managed)
                              managed->policy->n_frontends, &managed_readiness_callbacks, managed, &managed->readiness);
 }
 
+int managed_equip(struct managed *managed)
+{
+        int r = 0;
+
+        if (!managed->process)
+                r = make_process(managed);
+        if (r >= 0 && !managed->readiness)
+                r = make_readiness(managed);
+        return r;
+}
+
 static int make_parts(struct managed *managed)
 {
-        int r;
+        int r = make_holding(managed);
 
-        r = make_process(managed);
-        if (r < 0)
-                return r;
-        r = make_holding(managed);
-        if (r < 0)
-                return r;
-        return make_readiness(managed);
+        if (r >= 0 && process_runs_in(managed->cgroup))
+                r = managed_equip(managed);
+        return r;
 }
 
 /* What runs already is awake, or about to be; unless it runs because an earlier daemon was stopped while it was stopping it. */
@@ -261,7 +269,8 @@ static int replace_holding(struct managed *managed)
         int r;
 
         r = make_holding(managed);
-        if (r >= 0 && (r = make_readiness(managed)) < 0)
+        managed->readiness = NULL;
+        if (r >= 0 && old_readiness && (r = make_readiness(managed)) < 0)
                 holding_free(managed->holding);
         if (r < 0) {
                 managed->holding = TAKE_PTR(old);
@@ -298,7 +307,7 @@ int managed_update(struct managed *managed, struct policy *policy)
         struct policy *old = managed->policy;
         int r;
 
-        r = process_update(managed->process, &policy->process);
+        r = managed->process ? process_update(managed->process, &policy->process) : 0;
         if (r < 0)
                 return r;
         managed->policy = policy;

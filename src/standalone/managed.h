@@ -55,9 +55,9 @@ struct managed {
 
         struct phase_machine machine;
         struct phase_settings settings;
-        struct process *process;
+        struct process *process; /* NULL, as readiness and workload are, until the target first runs: what sleeps costs little */
         struct holding *holding;
-        struct workload *workload; /* NULL until the target first runs */
+        struct workload *workload;
         struct readiness *readiness;
         sd_event_source *timer; /* NULL until it is first needed */
 
@@ -92,6 +92,8 @@ int managed_new(struct context *context, struct policy *policy, struct managed *
 struct managed *managed_free(struct managed *managed, bool keep_pins);
 /* Follows a changed policy of the same name, which it takes over on success. */
 int managed_update(struct managed *managed, struct policy *policy);
+/* Makes what a running target needs, once. Returns 0 or -errno. */
+int managed_equip(struct managed *managed);
 /* 0: never. */
 int managed_set_timer(struct managed *managed, uint64_t due_ns);
 /* The policy is gone: a sleeping workload is woken first, then context.retired() is called; after holdTimeout in any case. */

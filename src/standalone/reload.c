@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -207,5 +208,6 @@ int manager_load(struct manager *manager)
                         add(manager, &set->policies[i]);
         }
         qsort(manager->policies, manager->n_policies, sizeof(*manager->policies), by_name);
+        malloc_trim(0); /* the documents took far more than what stays of them */
         return 0;
 }

@@ -66,6 +66,11 @@ static void start_target(struct managed *managed)
 
         managed_reach(managed, WAKE_REQUESTED, now_monotonic_ns());
 
+        r = managed_equip(managed);
+        if (r < 0) {
+                managed_set_condition(managed, CONDITION_PROCESS_FAILED, "CannotStart", "cannot be started: %s", strerror(-r));
+                return;
+        }
         managed_watch(managed);
 
         /* Somebody may have started a server by hand: then there is nothing to start, and ours could not bind. */
@@ -83,7 +88,8 @@ void managed_stop_target(struct managed *managed)
         managed->sleep.began_ns = now_monotonic_ns();
         managed->sleep.stopped_ns = 0;
 
-        process_stop(managed->process);
+        if (managed->process)
+                process_stop(managed->process);
         managed->stopping = process_state(managed->process) == PROCESS_STOPPING;
         if (!managed->stopping)
                 managed->sleep.stopped_ns = managed->sleep.began_ns;
@@ -100,7 +106,9 @@ void managed_hold(struct managed *managed)
                 managed_clear_condition(managed, CONDITION_HOLD_FAILED);
 
         /* After a back-off, some may be ready already. */
-        for (size_t i = 0; r >= 0 && managed->machine.phase == PHASE_WAKING && i < managed->policy->n_frontends; i++)
+        if (r < 0 || managed->machine.phase != PHASE_WAKING || !managed->readiness)
+                return;
+        for (size_t i = 0; i < managed->policy->n_frontends; i++)
                 if (readiness_is_ready(managed->readiness, i))
                         holding_release(managed->holding, i);
 }
@@ -113,9 +121,9 @@ bool managed_lacks_holding(const struct managed *managed)
 /* Packets held while the target was still up need no pacing when part of it does not listen: they are owed its normal answer. */
 static void release(struct managed *managed, const struct phase_transition *transition)
 {
-        bool listening = readiness_count(managed->readiness) == managed->policy->n_frontends;
+        bool listening = managed->readiness && readiness_count(managed->readiness) == managed->policy->n_frontends;
 
-        if (transition->from == PHASE_SLEEPING)
+        if (managed->readiness && transition->from == PHASE_SLEEPING)
                 listening = readiness_count_now(managed->readiness) == managed->policy->n_frontends;
 
         if (!listening) {
@@ -221,7 +229,8 @@ static void on_transition(struct managed *managed, enum phase_event event, const
         if (transition->from == PHASE_ASLEEP)
                 managed->asleep_ns += slept_ns;
         if (transition->to == PHASE_ASLEEP) {
-                readiness_end(managed->readiness);
+                if (managed->readiness)
+                        readiness_end(managed->readiness);
                 managed_clear_condition(managed, CONDITION_IDLE_UNKNOWN);
                 managed_clear_condition(managed, CONDITION_NOT_LISTENING);
         }

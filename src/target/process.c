@@ -2,6 +2,7 @@
 #include "target/process.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -391,6 +392,13 @@ static int adopt(struct process *process)
         return pidfd < 0 ? 0 : watch_main(process, pid, &pidfd);
 }
 
+bool process_runs_in(const char *cgroup)
+{
+        _cleanup_(close_fdp) int fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd >= 0 && cgroup_populated(fd) > 0;
+}
+
 static int add_sources(struct process *process)
 {
         int r;
@@ -503,7 +511,7 @@ int process_update(struct process *process, const struct process_settings *setti
 
 enum process_state process_state(const struct process *process)
 {
-        return process->state;
+        return process ? process->state : PROCESS_STOPPED;
 }
 
 const char *process_state_to_string(enum process_state state)
@@ -521,7 +529,7 @@ const char *process_state_to_string(enum process_state state)
 
 pid_t process_pid(const struct process *process)
 {
-        return process->main_pid;
+        return process ? process->main_pid : 0;
 }
 
 const struct process_exit *process_last_exit(const struct process *process)

@@ -57,6 +57,9 @@ struct process_config {
 };
 
 /* Returns 0, -EINVAL for a @cgroup that is not on a cgroup2 mount, or -errno. */
+/* Whether something runs in the cgroup @cgroup, which process_new() would adopt. */
+bool process_runs_in(const char *cgroup);
+
 int process_new(const struct process_config *config, const struct process_callbacks *callbacks, void *userdata,
                 struct process **ret_process);
 /* Leaves the process and its cgroup alone; a child of this daemon is still reaped. Accepts NULL, returns NULL. */
@@ -72,6 +75,7 @@ void process_start(struct process *process);
  * exited(). */
 void process_stop(struct process *process);
 
+/* These two accept NULL: a process that was never made is stopped. */
 enum process_state process_state(const struct process *process);
 const char *process_state_to_string(enum process_state state);               /* "stopped", "delayed", "running", "stopping" */
 pid_t process_pid(const struct process *process);                            /* of the main process, or 0 */
