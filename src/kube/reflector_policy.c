@@ -34,6 +34,18 @@ static bool is_denied(const struct kube_status *status)
         return status->code == 401 || status->code == 403;
 }
 
+/* Before the list that a watch's lost version asks for: as after a first failure. It spreads the clients of a server that has come
+ * back; and a list whose version is gone as soon as it is there is not followed by another at once. */
+static uint64_t relist_delay(struct reflector_policy *policy, uint64_t now_ns, double chance)
+{
+        bool recent = policy->relisted_ns > 0 && now_ns - policy->relisted_ns <= REFLECTOR_BACKOFF_QUIET_NS;
+
+        policy->relisted_ns = now_ns;
+        if (recent)
+                return backoff_next(policy, now_ns, chance);
+        return REFLECTOR_BACKOFF_MIN_NS + (uint64_t)((double)REFLECTOR_BACKOFF_MIN_NS * chance);
+}
+
 static bool is_busy(const struct kube_status *status)
 {
         return status->code == 429 || status->code >= 500;
@@ -77,7 +89,7 @@ static struct reflector_step after_watch_status(struct reflector_policy *policy,
         const struct kube_status *status = &outcome->status;
 
         if (kube_status_is_expired(status) || status->too_large)
-                return step_relist(policy, backoff_next(policy, now_ns, chance));
+                return step_relist(policy, relist_delay(policy, now_ns, chance));
         if (is_busy(status) || is_denied(status))
                 return step_watch(wait_as_told(policy, status, now_ns, chance));
         return step_relist(policy, backoff_next(policy, now_ns, chance));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a reflector does next, as a function of what came of its last request. Pure: time and chance are passed in.
  *
- * As client-go's reflector does, with one difference: where that lists again after any broken watch, this resumes the watch at
- * the last resourceVersion, and lists only when the server says that this version is gone.
+ * As client-go's reflector does, with two differences. Where that lists again after any broken watch, this resumes the watch at
+ * the last resourceVersion, and lists only when the server says that this version is gone. And that answer shows the server to
+ * be well again: what was waited for while it was not adds nothing to the wait before the list, if it is the first in a while.
  */
 #pragma once
 
@@ -57,6 +58,7 @@ struct reflector_policy {
         unsigned pages_expired;     /* lists in a row whose continue token expired: the next is not paged */
         uint64_t backoff_ns;        /* the next one's, before jitter */
         uint64_t backoff_used_ns;   /* when it was last used; 0: never */
+        uint64_t relisted_ns;       /* when a watch's version last was gone; 0: never */
         struct reflector_step current;
 };
 

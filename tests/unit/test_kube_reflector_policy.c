@@ -332,6 +332,26 @@ static void a_watch_that_brings_events_is_not_given_up(void **state)
         }
 }
 
+static void an_outage_does_not_delay_the_list_after_it_but_lists_in_a_row_are_backed_off(void **state)
+{
+        struct reflector_policy policy = policy_before(WATCHING);
+        struct reflector_step step;
+
+        for (int i = 0; i < 5; i++)
+                reflector_policy_next(&policy, &(struct reflector_outcome){ .end = REFLECTOR_REFUSED }, NOW, 0, &step);
+        assert_true(step.delay_ns > 10 * S);
+        reflector_policy_next(&policy, &(struct reflector_outcome)STATUS(.code = 410), NOW, 0.5, &step);
+        assert_int_equal(step.action, REFLECTOR_WATCH_LIST);
+        assert_int_equal(step.delay_ns, 1200 * MS);
+
+        reflector_policy_next(&policy, &(struct reflector_outcome){ .end = REFLECTOR_SYNCED }, NOW, 0, &step);
+        reflector_policy_next(&policy, &(struct reflector_outcome)STATUS(.code = 410), NOW + 119 * S, 0, &step);
+        assert_true(step.delay_ns > 10 * S);
+        reflector_policy_next(&policy, &(struct reflector_outcome){ .end = REFLECTOR_SYNCED }, NOW + 119 * S, 0, &step);
+        reflector_policy_next(&policy, &(struct reflector_outcome)STATUS(.code = 410), NOW + 240 * S, 0, &step);
+        assert_int_equal(step.delay_ns, 800 * MS);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -346,6 +366,7 @@ int main(void)
                 cmocka_unit_test(an_outage_of_any_length_costs_no_list),
                 cmocka_unit_test(a_watch_that_can_never_go_on_is_given_up_for_a_list),
                 cmocka_unit_test(a_watch_that_brings_events_is_not_given_up),
+                cmocka_unit_test(an_outage_does_not_delay_the_list_after_it_but_lists_in_a_row_are_backed_off),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
