@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdint.h>
+
+/* What a server asks for with Retry-After, and a little more: it adds no jitter of its own, and all its clients would come back at once.
+ * @chance is in [0, 1). A tenth keeps ten thousand clients apart without making any of them visibly late. */
+static inline uint64_t kube_retry_after(uint64_t retry_after_ns, double chance)
+{
+        return retry_after_ns + (uint64_t)((double)retry_after_ns * chance / 10);
+}
+
 double kube_chance(void); /* uniform in [0, 1), of the kernel's random numbers */

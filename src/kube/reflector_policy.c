@@ -3,6 +3,7 @@
 #include "kube/reflector_policy.h"
 
 #include "base/macros.h"
+#include "kube/chance.h"
 
 /* How often a watch may break at the same resourceVersion, with an answer begun, before a list is tried instead. */
 enum { WATCH_BROKEN_TRIES = 10 };
@@ -20,12 +21,11 @@ static uint64_t backoff_next(struct reflector_policy *policy, uint64_t now_ns, d
         return delay_ns;
 }
 
-/* The server adds no jitter of its own, so that all its clients would come back at once. */
 static uint64_t wait_as_told(struct reflector_policy *policy, const struct kube_status *status, uint64_t now_ns, double chance)
 {
         if (status->retry_after_ns == 0)
                 return backoff_next(policy, now_ns, chance);
-        return status->retry_after_ns + (uint64_t)((double)status->retry_after_ns * chance / 2);
+        return kube_retry_after(status->retry_after_ns, chance);
 }
 
 /* What passes when tokens and roles are in order again, and says nothing about the request. */

@@ -278,7 +278,7 @@ static bool should_retry(struct kube_request *request, const struct kube_reply *
         if (request_is_streamed(request) || status->retry_after_ns == 0 || request->retries >= KUBE_RETRIES_MAX ||
             (status->code != 429 && status->code < 500))
                 return false;
-        delay_ns = status->retry_after_ns + (uint64_t)((double)status->retry_after_ns * kube_chance() / 2);
+        delay_ns = kube_retry_after(status->retry_after_ns, kube_chance());
         if (now_monotonic_ns() + delay_ns >= request->deadline_ns)
                 return false;
         request->retries++;
