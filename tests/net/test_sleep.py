@@ -32,7 +32,7 @@ def test_an_idle_service_is_stopped_and_woken_again(node, place):
     first_pid = first.ask()
     first.close()
     node.control.until_phase("Asleep")
-    assert node.pids("web") == []
+    node.control.until(lambda: node.pids("web") == [], 5, "the end of the process")
     assert node.control.policy()["last_sleep"]["cause"] == "idle"
 
     second = node.client(kind).connect(8080, family)

@@ -133,7 +133,7 @@ def test_a_udp_service_goes_back_to_sleep_and_wakes_again(node):
     sock.send(b"first")
     assert answers(sock, 1) == ["0 5 first"]
     node.control.until_phase("Asleep")
-    assert node.pids("web") == []
+    node.control.until(lambda: node.pids("web") == [], 5, "the end of the process")
 
     sock.send(b"second")
 
