@@ -4,10 +4,9 @@
 #include <bpf/bpf.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "base/directory.h"
 #include "base/macros.h"
 
 static int pin_path(const char *directory, const char *name, const char *suffix, char ret_path[static PATH_MAX])
@@ -17,30 +16,12 @@ static int pin_path(const char *directory, const char *name, const char *suffix,
         return length < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static int make_directories(char *path)
-{
-        for (char *slash = path; slash;) {
-                slash = strchr(slash + 1, '/');
-                if (slash)
-                        *slash = '\0';
-                if (mkdir(path, 0700) < 0 && errno != EEXIST)
-                        return -errno;
-                if (slash)
-                        *slash = '/';
-        }
-        return 0;
-}
-
 int pins_prepare(const char *directory)
 {
-        _cleanup_(freep) char *path = strdup(directory);
         struct statfs filesystem;
         int r;
 
-        if (!path)
-                return -ENOMEM;
-
-        r = make_directories(path);
+        r = directory_make(directory, 0700);
         if (r < 0)
                 return r;
         if (statfs(directory, &filesystem) < 0)
