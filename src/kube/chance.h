@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /* What a server asks for with Retry-After, and a little more: it adds no jitter of its own, and all its clients would come back at once.
- * @chance is in [0, 1). It grows with the outage, as what the server asks for does, and makes no client
+ * @chance is in [0, 1). The more grows with the outage, as what the server asks for does, and makes no client
  * visibly late. */
 static inline uint64_t kube_retry_after(uint64_t retry_after_ns, double chance)
 {
