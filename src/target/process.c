@@ -138,7 +138,7 @@ static void read_report(struct process *process)
 
                 fail_start(process, failure.error, spawn_failure_format(&failure, &process->settings, message, sizeof(message)));
         } else if (r == 0) {
-                process->callbacks.started(process, process->main_pid, now_monotonic_ns(), process->userdata);
+                process->callbacks.started(process, process->main_pid, process->started_ns, process->userdata);
         }
 }
 

@@ -43,6 +43,7 @@ struct process_exit {
 };
 
 struct process_callbacks {
+        /* It ran, since @at_ns on the monotonic clock: it may have done much before this is told. */
         void (*started)(struct process *process, pid_t pid, uint64_t at_ns, void *userdata);
         void (*exited)(struct process *process, const struct process_exit *exit, void *userdata); /* the cgroup is empty */
 };

@@ -28,13 +28,14 @@ print("ok")
 """
 
 
-def run_slowly(request, backend, workload, seconds=2):
+def run_slowly(request, backend, workload, seconds=2, after=lambda: None):
     slow = threading.Thread(target=request)
     slow.start()
     assert backend.asked.wait(20)
     workload.assert_open_for(seconds)
     backend.released.set()
     slow.join()
+    after()
     workload.await_answered()
 
 
@@ -162,11 +163,20 @@ def test_grpc_over_tls_leaves_nothing_open_behind_its_connection(grpc_server, ch
     grpc_server.await_answered()
 
 
+@pytest.mark.parametrize("channel", ["plaintext"], indirect=True)
 @pytest.mark.parametrize("calls_before", [0, 2])
 def test_grpc_is_busy_until_its_answer(grpc_server, channel, backend, calls_before):
     for _ in range(calls_before):
         channel.unary_unary("/t/fast")(b"x")
     run_slowly(lambda: channel.unary_unary("/t/slow")(b"x"), backend, grpc_server)
+
+
+@pytest.mark.parametrize("channel", ["TLS"], indirect=True)
+@pytest.mark.parametrize("calls_before", [0, 2])
+def test_grpc_over_tls_is_busy_until_its_answer_at_least(grpc_server, channel, backend, calls_before):
+    for _ in range(calls_before):
+        channel.unary_unary("/t/fast")(b"x")
+    run_slowly(lambda: channel.unary_unary("/t/slow")(b"x"), backend, grpc_server, after=channel.close)
 
 
 def test_a_silent_grpc_stream_is_not_busy(grpc_server):
