@@ -42,9 +42,19 @@ struct hold_callbacks {
         void (*drained)(struct holding *holding, void *userdata);
 };
 
+/* Where frontends are Service addresses that a data plane translates to endpoints elsewhere. */
+struct hold_translation {
+        bool wait; /* never release directly: always leave the flows to the data plane */
+        bool masquerade_all;
+        const struct prefix
+                *cluster; /* sources outside of these are masqueraded, as kube-proxy's clusterCIDR has it; none: none is */
+        size_t n_cluster;
+};
+
 struct hold_config {
         sd_event *event;
-        const char *bpffs; /* directory on a bpffs for this daemon's pins; made if missing */
+        const char *bpffs;                          /* directory on a bpffs for this daemon's pins; made if missing */
+        const struct hold_translation *translation; /* NULL: frontends are sockets of this host */
 };
 
 /* Loads the programs (adopting the maps of an earlier daemon pinned in the same directory) and begins the heartbeat. Frontends left by
@@ -60,11 +70,20 @@ struct hold *hold_suspend(struct hold *hold);
 /* All holdings of this start are known: frontends left by an earlier daemon and not taken over are let go. */
 void hold_settle(struct hold *hold);
 
+struct holding_service {                    /* what a translated frontend has beside its address */
+        const struct prefix *source_ranges; /* only sources in these, beside what @from says; none: everybody */
+        size_t n_source_ranges;
+        bool local;      /* endpoints on this node only */
+        bool affinity;   /* only the data plane knows which endpoint a client belongs to */
+        bool masquerade; /* node ports and parking: the endpoint must answer by way of this node */
+};
+
 struct holding_config {
         const char *name; /* the policy's */
         const struct frontend *frontends;
         size_t n_frontends;
-        const struct prefix *from; /* who may wake; empty: everybody */
+        const struct holding_service *services; /* as many; NULL where nothing is translated */
+        const struct prefix *from;              /* who may wake; empty: everybody */
         size_t n_from;
         const struct holding_ignore { /* sources that may not */
                 struct prefix prefix;
@@ -92,6 +111,20 @@ int holding_start(struct holding *holding);
 /* Frontend @index answers: its parked flows are released, paced by the accept queue and by observed answers; new flows join the end of
  * the queue. Once all frontends are released and nothing is parked, holding stops and drained() is called. */
 void holding_release(struct holding *holding, size_t index);
+/* Translated frontends have three states: held; *releasing*, while each flow, parked or new, is given an endpoint of its own and goes on
+ * at once; and proven, when the data plane has answered a half-open probe to the frontend, so that nothing needs to be held any more. */
+struct holding_endpoint {
+        struct address address;
+        uint16_t port;
+        bool on_this_node;
+};
+/* Frontend @index is releasing, to @endpoints, which replace those from before; flows under way to one that is gone go to another. With
+ * none it holds again. Returns 0, -ENOMEM, or -EINVAL where nothing is translated. */
+int holding_set_endpoints(struct holding *holding, size_t index, const struct holding_endpoint *endpoints, size_t n_endpoints);
+/* The data plane may be expected to know an endpoint from now on: half-open probes are sent to every frontend until it answers; then,
+ * with nothing parked any more, holding stops and drained() is called. */
+void holding_expect_data_plane(struct holding *holding);
+
 /* All that is parked goes on to its normal refusal, now, and its flows stay exempt long enough for their retransmissions to get the
  * same; stops holding. */
 void holding_refuse(struct holding *holding);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies: one ScaleToZero object each, as one machine reads them from YAML.
+/* Policies: one ScaleToZero object each, as one machine reads them from YAML and a cluster from its API.
  *
  * A policy is a value tree without behaviour, complete and defaulted once it exists: nothing downstream asks whether a field was
  * given. Durations are nanoseconds. The policy owns all it points to.
@@ -17,6 +17,42 @@ enum {
         POLICY_NAME_MAX = 63, /* a DNS label, as in Kubernetes */
         POLICY_FRONTENDS_MAX = 64,
         POLICY_RULES_MAX = 256, /* entries of ignore, and of wake.from */
+};
+
+enum target_kind {
+        TARGET_PROCESS, /* one machine; the rest is in a cluster */
+        TARGET_SCALE,   /* anything with a scale subresource */
+        TARGET_JOB,     /* batch/v1 Job, by spec.suspend */
+};
+
+struct target_reference { /* in the policy's own namespace */
+        char *api_version, *kind, *name;
+};
+
+enum readiness_source {
+        READINESS_PROBE, /* the pod's own readiness probe, run by the agent that holds packets for it */
+        READINESS_READY, /* the kubelet's word */
+};
+
+enum scaled_by {
+        SCALED_BY_LULL,
+        SCALED_BY_AUTOSCALER, /* HorizontalPodAutoscaler with minReplicas 0 */
+};
+
+struct cluster_settings { /* what only a policy in a cluster has */
+        struct target_reference reference;
+        char **services;   /* NULL-terminated; NULL: every Service that selects the target's pods */
+        uint32_t replicas; /* wake.replicas; 0: as many as before the sleep */
+        bool parking;
+        enum readiness_source readiness;
+        enum scaled_by scaled_by;
+        struct pod_selector *ignore; /* whose pods neither wake nor keep awake */
+        size_t n_ignore;
+};
+
+struct pod_selector {
+        char *pods;       /* label selector in the API's text form ("app=prometheus,tier in (a,b)"); "": all */
+        char *namespaces; /* likewise, of namespaces; NULL: the policy's own namespace only */
 };
 
 enum silence { /* what an open connection, or an outbound one, means */
@@ -60,9 +96,11 @@ struct policy {
         char *file; /* where it was read */
         unsigned line;
 
-        struct frontend *frontends; /* spec.listen, at least one */
+        struct frontend *frontends; /* spec.listen, at least one; in a cluster none: they are in the status */
         size_t n_frontends;
-        struct process_settings process;
+        enum target_kind target;
+        struct process_settings process; /* TARGET_PROCESS */
+        struct cluster_settings cluster; /* the others */
         struct idle_settings idle;
         struct wake_settings wake;
         struct ignore_rule *ignore;

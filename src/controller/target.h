@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What policies scale: objects with a scale subresource, and Jobs by spec.suspend.
+ *
+ * One watch a kind that some policy names (Deployments, StatefulSets, ReplicaSets and Jobs; any other kind is found through discovery),
+ * from which replicas, pod labels and the pods' selector are known without asking. Changes are written through /scale, guarded by the
+ * resourceVersion that the watch has seen, or unguarded for a wake.
+ */
+#pragma once
+
+#include "kube/client.h"
+#include "policy/policy.h"
+
+struct targets;
+struct target;
+
+struct target_state {
+        bool known; /* the watch is complete; else nothing below means anything */
+        bool exists;
+        uint32_t replicas;        /* asked for: spec.replicas; a Job: 0 suspended, else 1 */
+        uint32_t ready;           /* status.readyReplicas, where the kind has it */
+        const json_t *pod_labels; /* of the template, or NULL where the kind has none */
+        const char *selector;     /* of its pods, text form, or "" */
+        const char *uid;
+        const char *failure; /* why it makes no pods, from its conditions ("exceeded quota: …"), or NULL */
+        const char *problem; /* why the kind cannot be scaled, or is not known, for people; or NULL */
+};
+
+/* Something about @target changed: from the event loop. */
+typedef void (*target_changed)(struct target *target, void *userdata);
+
+int targets_new(struct kube_client *client, target_changed changed, struct targets **ret_targets);
+struct targets *targets_free(struct targets *targets); /* all targets must have been freed */
+DEFINE_CLEANUP(struct targets, targets_free)
+
+/* The same reference may be had several times. Returns 0 or -errno. */
+int target_new(struct targets *targets, const char *namespace, const struct target_reference *reference, void *userdata,
+               struct target **ret_target);
+struct target *target_free(struct target *target);
+DEFINE_CLEANUP(struct target, target_free)
+
+void target_read(const struct target *target, struct target_state *ret_state); /* valid until the event loop runs */
+bool targets_are_stale(const struct targets *targets);
+
+/* Asks for @replicas; a Job: 0 suspends it. @guarded: only if nobody has changed the target since it was last seen (409 else, and
+ * -EAGAIN in the reply's error where it has never been seen). Wakes go before everything else. done() comes once, from the event loop. */
+int target_scale(struct target *target, uint32_t replicas, bool guarded, enum kube_priority priority,
+                 void (*done)(const struct kube_reply *reply, void *userdata), void *userdata);
