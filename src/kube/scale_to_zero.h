@@ -95,6 +95,9 @@ struct scale_to_zero_status {
         size_t n_frontends;
         struct status_endpoint *endpoints; /* from Waking on, until the data planes know them */
         size_t n_endpoints;
+        char *selector;            /* of the target's pods, text form ("app=web"), by which agents know them; "" while not known */
+        struct status_port *ports; /* on which they serve, as last seen in EndpointSlices; kept at zero replicas */
+        size_t n_ports;
         struct prefix *ignored; /* addresses of the pods that spec.ignore's selectors mean */
         size_t n_ignored;
         struct status_wake last_wake;
