@@ -205,12 +205,12 @@ int activity_new(sd_event *event, const char *bpffs, const struct activity_callb
         return 0;
 }
 
-static bool is_known(const struct activity *activity, const char *name)
+static bool is_known(const struct activity *activity, const char *pin_name)
 {
         struct workload *workload;
 
         LIST_FOREACH(workload, &activity->workloads, others)
-        if (strcmp(workload->name, name) == 0)
+        if (strcmp(workload->pin_name, pin_name) == 0)
                 return true;
         return false;
 }

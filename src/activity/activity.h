@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activity: what a workload's own sockets and CPUs do, seen by programs on its cgroup and nowhere else.
  *
- * A socket is *served* (accepted on one of the policy's ports, or a UDP socket bound to one), *self* (the peer is in the same cgroup)
+ * A socket is *served* (accepted on one of the workload's ports, or a UDP socket bound to one), *self* (the peer is in the same cgroup)
  * or *outbound*. Payload is activity; SYNs, bare ACKs, keepalives and resets are not. A served connection with an unanswered request
  * is busy; see docs/activity.md for what counts as an answer in each protocol. Peers that the policy ignores count for nothing.
  *
@@ -33,14 +33,30 @@ void activity_settle(struct activity *activity);
 /* Pins stay when @keep_pins: the next daemon goes on from them. Workloads must have been freed. */
 struct activity *activity_free(struct activity *activity, bool keep_pins);
 
-/* Attaches to the cgroup2 directory @cgroup, or adopts what an earlier daemon attached there for the same policy name. Copies what
- * it needs of @policy. Returns 0 or -errno. */
-int workload_new(struct activity *activity, const struct policy *policy, const char *cgroup, void *userdata,
+struct workload_port { /* one that the workload serves: clients' payload there counts */
+        uint16_t port;
+        uint8_t protocol; /* IPPROTO_TCP or IPPROTO_UDP */
+};
+
+/* One workload is one cgroup. A policy may have several: the pods of its target on this node. */
+struct workload_settings {
+        const char *name; /* tells workloads apart, also from one daemon to the next: "web", or "default/web/POD-UID"; any text */
+        const struct policy *policy; /* its ignore rules and idle settings count; the listen entries do not: see ports */
+        const struct workload_port *ports;
+        size_t n_ports;
+        const struct prefix
+                *ignored; /* further peers that count for nothing, on every port: pods that the policy's selectors mean */
+        size_t n_ignored;
+};
+
+/* Attaches to the cgroup2 directory @cgroup, or adopts what an earlier daemon attached there under the same name. Copies what it needs
+ * of @settings. Returns 0, -EEXIST when another workload has that cgroup, or -errno. */
+int workload_new(struct activity *activity, const struct workload_settings *settings, const char *cgroup, void *userdata,
                  struct workload **ret_workload);
 /* Detaches and forgets; with @keep_pins everything stays for the next daemon. Accepts NULL, returns NULL. */
 struct workload *workload_free(struct workload *workload, bool keep_pins);
-/* Takes over changed ports, ignore rules and idle settings. */
-int workload_update(struct workload *workload, const struct policy *policy);
+/* Takes over changed ports, ignore rules and idle settings, all at once; the name stays. Nothing has changed on failure. */
+int workload_update(struct workload *workload, const struct workload_settings *settings);
 
 struct workload_connection { /* one live served connection */
         struct address remote;

@@ -5,14 +5,10 @@
 #include "activity/workload.h"
 #include "base/macros.h"
 
-/* Ports and rules carry a generation. A new policy's are written under the next one, then the configuration names it: a packet meets
- * either policy, never half of each. */
-struct keys {
-        struct activity_port_key *ports;
-        struct activity_rule_key *rules;
-};
+/* Ports and rules carry a generation. New settings' are written under the next one, then the configuration names it: a packet meets
+ * either settings, never half of each. */
 
-static void keys_free(struct keys *keys)
+void keys_free(struct keys *keys)
 {
         free(keys->ports);
         free(keys->rules);
@@ -28,43 +24,61 @@ static int rules_fd(const struct workload *workload)
         return bpf_map__fd(workload->activity->programs->maps.activity_rules);
 }
 
-static struct activity_port_key port_key(const struct activity_config *config, const struct frontend *frontend)
+static struct activity_port_key port_key(const struct activity_config *config, const struct workload_port *port)
 {
         return (struct activity_port_key){
-                .cgroup = config->cgroup, .generation = config->generation, .port = frontend->port, .transport = frontend->protocol
+                .cgroup = config->cgroup, .generation = config->generation, .port = port->port, .transport = port->protocol
         };
 }
 
-static struct activity_rule_key rule_key(const struct activity_config *config, const struct ignore_rule *rule)
+static struct activity_rule_key rule_key(const struct activity_config *config, const struct prefix *prefix, uint16_t port)
 {
-        struct activity_rule_key key = { .prefix_length = ACTIVITY_RULE_PREFIX + rule->prefix.length,
+        struct activity_rule_key key = { .prefix_length = ACTIVITY_RULE_PREFIX + prefix->length,
                                          .generation = config->generation,
                                          .cgroup = config->cgroup,
-                                         .port = rule->port };
+                                         .port = port };
 
-        if (rule->prefix.length)
-                memcpy(key.address, rule->prefix.address.bytes, sizeof(key.address));
+        if (prefix->length)
+                memcpy(key.address, prefix->address.bytes, sizeof(key.address));
         return key;
 }
 
-static int write_keys(struct workload *workload, const struct keys *keys, size_t n_ports, size_t n_rules)
+static int make_keys(const struct workload_settings *settings, const struct activity_config *config, struct keys *keys)
+{
+        const struct policy *policy = settings->policy;
+
+        keys->ports = calloc(settings->n_ports + 1, sizeof(*keys->ports));
+        keys->rules = calloc(policy->n_ignore + settings->n_ignored + 1, sizeof(*keys->rules));
+        if (!keys->ports || !keys->rules)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < settings->n_ports; i++)
+                keys->ports[keys->n_ports++] = port_key(config, &settings->ports[i]);
+        for (size_t i = 0; i < policy->n_ignore; i++)
+                keys->rules[keys->n_rules++] = rule_key(config, &policy->ignore[i].prefix, policy->ignore[i].port);
+        for (size_t i = 0; i < settings->n_ignored; i++)
+                keys->rules[keys->n_rules++] = rule_key(config, &settings->ignored[i], 0);
+        return 0;
+}
+
+static int write_keys(struct workload *workload, const struct keys *keys)
 {
         uint8_t one = 1;
 
-        for (size_t i = 0; i < n_ports; i++)
+        for (size_t i = 0; i < keys->n_ports; i++)
                 if (bpf_map_update_elem(ports_fd(workload), &keys->ports[i], &one, BPF_ANY) < 0)
                         return -errno;
-        for (size_t i = 0; i < n_rules; i++)
+        for (size_t i = 0; i < keys->n_rules; i++)
                 if (bpf_map_update_elem(rules_fd(workload), &keys->rules[i], &one, BPF_ANY) < 0)
                         return -errno;
         return 0;
 }
 
-static void delete_keys(struct workload *workload, const struct keys *keys, size_t n_ports, size_t n_rules)
+static void delete_keys(struct workload *workload, const struct keys *keys)
 {
-        for (size_t i = 0; i < n_ports; i++)
+        for (size_t i = 0; i < keys->n_ports; i++)
                 bpf_map_delete_elem(ports_fd(workload), &keys->ports[i]);
-        for (size_t i = 0; i < n_rules; i++)
+        for (size_t i = 0; i < keys->n_rules; i++)
                 bpf_map_delete_elem(rules_fd(workload), &keys->rules[i]);
 }
 
@@ -86,45 +100,35 @@ static int write_config(struct workload *workload, const struct activity_config 
 
 void workload_forget_rules(struct workload *workload)
 {
-        struct keys keys = { workload->ports, workload->rules };
-
-        delete_keys(workload, &keys, workload->n_ports, workload->n_rules);
-        keys_free(&keys);
-        workload->ports = NULL;
-        workload->rules = NULL;
-        workload->n_ports = workload->n_rules = 0;
+        delete_keys(workload, &workload->keys);
+        keys_free(&workload->keys);
+        workload->keys = (struct keys){ 0 };
 }
 
-int workload_apply(struct workload *workload, const struct policy *policy)
+int workload_apply(struct workload *workload, const struct workload_settings *settings)
 {
-        _cleanup_(keys_free) struct keys keys = { .ports = calloc(policy->n_frontends + 1, sizeof(*keys.ports)),
-                                                  .rules = calloc(policy->n_ignore + 1, sizeof(*keys.rules)) };
+        const struct policy *policy = settings->policy;
         struct activity_config config = { .cgroup = workload->config.cgroup,
                                           .generation = workload->config.generation + 1,
-                                          .has_rules = policy->n_ignore > 0 };
+                                          .has_rules = policy->n_ignore + settings->n_ignored > 0 };
+        _cleanup_(keys_free) struct keys keys = { 0 };
         int r;
 
-        if (!keys.ports || !keys.rules)
-                return -ENOMEM;
-        for (size_t i = 0; i < policy->n_frontends; i++)
-                keys.ports[i] = port_key(&config, &policy->frontends[i]);
-        for (size_t i = 0; i < policy->n_ignore; i++)
-                keys.rules[i] = rule_key(&config, &policy->ignore[i]);
-
-        r = write_keys(workload, &keys, policy->n_frontends, policy->n_ignore);
+        r = make_keys(settings, &config, &keys);
+        if (r < 0)
+                return r;
+        r = write_keys(workload, &keys);
         if (r >= 0)
                 r = write_config(workload, &config);
         if (r < 0) {
-                delete_keys(workload, &keys, policy->n_frontends, policy->n_ignore);
+                delete_keys(workload, &keys);
                 return r;
         }
 
         workload_forget_rules(workload);
         workload->config = config;
-        workload->ports = TAKE_PTR(keys.ports);
-        workload->n_ports = policy->n_frontends;
-        workload->rules = TAKE_PTR(keys.rules);
-        workload->n_rules = policy->n_ignore;
+        workload->keys = keys;
+        keys = (struct keys){ 0 };
         workload->after_ns = policy->idle.after_ns;
         workload->request_timeout_ns = policy->idle.request_timeout_ns;
         workload->census.ns = 0;

@@ -25,6 +25,7 @@ static int cgroup_id(int cgroup_fd, __u64 *ret_id)
 
 static int open_cgroup(struct workload *workload, const char *cgroup)
 {
+        struct workload *other;
         uint32_t millicores;
         uint64_t usage, window;
         int r;
@@ -35,6 +36,9 @@ static int open_cgroup(struct workload *workload, const char *cgroup)
         r = cgroup_id(workload->cgroup_fd, &workload->config.cgroup);
         if (r < 0)
                 return r;
+        HASH_FIND(by_cgroup, workload->activity->by_cgroup, &workload->config.cgroup, sizeof(workload->config.cgroup), other);
+        if (other)
+                return -EEXIST;
         HASH_ADD(by_cgroup, workload->activity->by_cgroup, config.cgroup, sizeof(workload->config.cgroup), workload);
         if (!workload->by_cgroup.tbl)
                 return -ENOMEM;
@@ -56,22 +60,25 @@ static void adopt_generation(struct workload *workload)
                 workload->config.generation = config.generation;
 }
 
-static int workload_start(struct workload *workload, const struct policy *policy, const char *cgroup)
+static int workload_start(struct workload *workload, const struct workload_settings *settings, const char *cgroup)
 {
         int r;
-
-        workload->name = strdup(policy->name);
-        if (!workload->name || asprintf(&workload->directory, "%s/%s", workload->activity->directory, policy->name) < 0)
-                return -ENOMEM;
 
         r = open_cgroup(workload, cgroup);
         if (r < 0)
                 return r;
+        workload->pin_name = pin_name_of(settings->name);
+        if (!workload->pin_name)
+                return -ENOMEM;
+        if (asprintf(&workload->directory, "%s/%s", workload->activity->directory, workload->pin_name) < 0) {
+                workload->directory = NULL;
+                return -ENOMEM;
+        }
         r = workload_attach(workload);
         if (r < 0)
                 return r;
         adopt_generation(workload);
-        r = workload_apply(workload, policy);
+        r = workload_apply(workload, settings);
         if (r < 0)
                 return r;
         if (workload->activity->adopted)
@@ -79,7 +86,7 @@ static int workload_start(struct workload *workload, const struct policy *policy
         return 0;
 }
 
-int workload_new(struct activity *activity, const struct policy *policy, const char *cgroup, void *userdata,
+int workload_new(struct activity *activity, const struct workload_settings *settings, const char *cgroup, void *userdata,
                  struct workload **ret_workload)
 {
         struct workload *workload = calloc(1, sizeof(*workload));
@@ -94,7 +101,7 @@ int workload_new(struct activity *activity, const struct policy *policy, const c
                 workload->links[i] = -1;
         LIST_INSERT_HEAD(&activity->workloads, workload, others);
 
-        r = workload_start(workload, policy, cgroup);
+        r = workload_start(workload, settings, cgroup);
         if (r < 0) {
                 workload_free(workload, false);
                 return r;
@@ -120,15 +127,14 @@ struct workload *workload_free(struct workload *workload, bool keep_pins)
         for (size_t i = 0; i < ACTIVITY_PROGRAMS; i++)
                 close_fd(workload->links[i]);
         close_fd(workload->cgroup_fd);
-        free(workload->ports);
-        free(workload->rules);
+        keys_free(&workload->keys);
         free(workload->directory);
-        free(workload->name);
+        free(workload->pin_name);
         free(workload);
         return NULL;
 }
 
-int workload_update(struct workload *workload, const struct policy *policy)
+int workload_update(struct workload *workload, const struct workload_settings *settings)
 {
-        return workload_apply(workload, policy);
+        return workload_apply(workload, settings);
 }

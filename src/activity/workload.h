@@ -40,12 +40,19 @@ struct census { /* connections found at @ns; 0: not looked for */
         struct workload_connection oldest_request;
 };
 
+struct keys { /* of ports and ignore rules in their maps */
+        struct activity_port_key *ports;
+        size_t n_ports;
+        struct activity_rule_key *rules;
+        size_t n_rules;
+};
+
 struct workload {
         struct activity *activity;
         LIST_ENTRY(workload) others;
         UT_hash_handle by_cgroup;
         void *userdata;
-        char *name;
+        char *pin_name;
         char *directory; /* of pins */
         struct activity_config config;
         int cgroup_fd;
@@ -53,11 +60,8 @@ struct workload {
         struct cpu_history cpu;
         struct census census;
 
-        /* of the policy */
-        struct activity_port_key *ports;
-        size_t n_ports;
-        struct activity_rule_key *rules;
-        size_t n_rules;
+        /* of the settings */
+        struct keys keys;
         uint64_t after_ns;
         uint64_t request_timeout_ns;
         bool outbound_counts;
@@ -67,12 +71,17 @@ struct workload {
 int workload_attach(struct workload *workload);
 void workload_detach(struct workload *workload); /* unpins; the links end with their fds */
 int pins_remove_all(const char *directory);      /* the links of one workload and their directory */
-const char *attach_name(size_t program);         /* "cgroup/ingress", ... */
-const char *attach_type_name(size_t program);    /* "cgroup_skb", ... */
+/* pin_name.c. Distinct names become distinct names of directories on a bpffs, of at most 200 characters. The caller owns the result; NULL:
+ * out of memory. */
+char *pin_name_of(const char *name);
+
+const char *attach_name(size_t program);      /* "cgroup/ingress", ... */
+const char *attach_type_name(size_t program); /* "cgroup_skb", ... */
 struct bpf_program *attach_program(const struct activity *activity, size_t program);
 
-/* rules.c. Puts the policy's ports and rules in force, all at once, and takes the former ones out. */
-int workload_apply(struct workload *workload, const struct policy *policy);
+/* rules.c. Puts ports and rules in force, all at once, and takes the former ones out. */
+int workload_apply(struct workload *workload, const struct workload_settings *settings);
 void workload_forget_rules(struct workload *workload);
+void keys_free(struct keys *keys);
 /* Deletes what an earlier daemon left for this cgroup. */
 void workload_forget_stale(struct workload *workload);

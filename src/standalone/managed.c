@@ -316,7 +316,7 @@ int managed_update(struct managed *managed, struct policy *policy)
                 managed->policy = old;
                 return r;
         }
-        r = managed->workload ? workload_update(managed->workload, policy) : 0;
+        r = managed_watch_changed(managed);
         if (r < 0) { /* what it counted is not the new policy's: unknown, until it runs anew */
                 managed->workload = workload_free(managed->workload, false);
                 log_error("policy \"%s\": cannot watch what it now says: %s; it will stay awake", policy->name, strerror(-r));

@@ -120,6 +120,7 @@ uint64_t managed_asleep_ns(const struct managed *managed, uint64_t now_ns); /* a
 /* Sees to it that what runs in the target's cgroup is watched; what sleeps is not, so that it costs nothing. A failure is logged, and
  * keeps the workload awake. */
 void managed_watch(struct managed *managed);
+int managed_watch_changed(struct managed *managed); /* its policy is another now; returns 0 or -errno */
 /* Whether it is idle. Looks at its connections only if nothing else says that it is busy: the snapshot may know none. */
 void managed_judge(struct managed *managed);
 /* The same, with a snapshot that tells all. */

@@ -14,10 +14,23 @@ enum { CUT_CLIENTS_MAX = 64 };
 #define HOLD_AGAIN_NS (10 * NSEC_PER_SEC)
 #define LOOK_NS (100 * NSEC_PER_MSEC) /* within it, all policies are told of from one look at all connections */
 
+/* What it serves is what clients are held for: nothing is translated on one machine. */
+static void settings_of(const struct policy *policy, struct workload_port ports[static POLICY_FRONTENDS_MAX],
+                        struct workload_settings *ret_settings)
+{
+        for (size_t i = 0; i < policy->n_frontends; i++)
+                ports[i] = (struct workload_port){ .port = policy->frontends[i].port, .protocol = policy->frontends[i].protocol };
+        *ret_settings = (struct workload_settings){
+                .name = policy->name, .policy = policy, .ports = ports, .n_ports = policy->n_frontends
+        };
+}
+
 /* A cgroup that was removed and made again has another id, and nothing attached. */
 static int watch_cgroup(struct managed *managed)
 {
         struct context *context = managed->context;
+        struct workload_port ports[POLICY_FRONTENDS_MAX];
+        struct workload_settings settings;
         struct stat cgroup;
         int r;
 
@@ -31,7 +44,19 @@ static int watch_cgroup(struct managed *managed)
 
         managed->cgroup_id = cgroup.st_ino; /* the inode number of a cgroup2 directory is the cgroup's id on 64-bit kernels */
         managed->workload = workload_free(managed->workload, false);
-        return workload_new(context->activity, managed->policy, managed->cgroup, managed, &managed->workload);
+        settings_of(managed->policy, ports, &settings);
+        return workload_new(context->activity, &settings, managed->cgroup, managed, &managed->workload);
+}
+
+int managed_watch_changed(struct managed *managed)
+{
+        struct workload_port ports[POLICY_FRONTENDS_MAX];
+        struct workload_settings settings;
+
+        if (!managed->workload)
+                return 0;
+        settings_of(managed->policy, ports, &settings);
+        return workload_update(managed->workload, &settings);
 }
 
 void managed_watch(struct managed *managed)

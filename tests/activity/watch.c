@@ -40,9 +40,9 @@ static void watch(struct workload *workload)
 int main(int argc, char **argv)
 {
         struct activity_callbacks callbacks = { 0 };
-        struct frontend frontends[POLICY_FRONTENDS_MAX];
-        struct policy policy = { .frontends = frontends,
-                                 .idle = { .after_ns = 60 * NSEC_PER_SEC, .request_timeout_ns = 1800 * NSEC_PER_SEC } };
+        struct workload_port ports[POLICY_FRONTENDS_MAX];
+        struct policy policy = { .idle = { .after_ns = 60 * NSEC_PER_SEC, .request_timeout_ns = 1800 * NSEC_PER_SEC } };
+        struct workload_settings settings = { .policy = &policy, .ports = ports };
         struct activity *activity;
         struct workload *workload;
         sd_event *event;
@@ -52,16 +52,20 @@ int main(int argc, char **argv)
                 fprintf(stderr, "usage: activity-watch BPFFS NAME CGROUP [FRONTEND ...]\n");
                 return EXIT_FAILURE;
         }
-        policy.name = argv[2];
-        for (int i = 4; i < argc; i++)
-                if (frontend_parse(argv[i], &frontends[policy.n_frontends++]) < 0) {
+        settings.name = argv[2];
+        for (int i = 4; i < argc; i++) {
+                struct frontend frontend;
+
+                if (frontend_parse(argv[i], &frontend) < 0) {
                         fprintf(stderr, "activity-watch: %s is not a frontend\n", argv[i]);
                         return EXIT_FAILURE;
                 }
+                ports[settings.n_ports++] = (struct workload_port){ .port = frontend.port, .protocol = frontend.protocol };
+        }
 
         if (sd_event_default(&event) < 0 || activity_new(event, argv[1], &callbacks, &activity) < 0)
                 return EXIT_FAILURE;
-        r = workload_new(activity, &policy, argv[3], NULL, &workload);
+        r = workload_new(activity, &settings, argv[3], NULL, &workload);
         if (r < 0) {
                 fprintf(stderr, "activity-watch: cannot watch %s: %s\n", argv[3], strerror(-r));
                 return EXIT_FAILURE;
