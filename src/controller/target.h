@@ -14,34 +14,38 @@ struct targets;
 struct target;
 
 struct target_state {
-        bool known; /* the watch is complete; else nothing below means anything */
+        bool known; /* its kind has been watched, and its replicas read; else nothing below but the problem means anything */
+        bool stale; /* what is below may have changed since: not to be put to sleep */
         bool exists;
         uint32_t replicas;        /* asked for: spec.replicas; a Job: 0 suspended, else 1 */
         uint32_t ready;           /* status.readyReplicas, where the kind has it */
-        const json_t *pod_labels; /* of the template, or NULL where the kind has none */
+        const json_t *pod_labels; /* of the template; where the kind has none, what its selector says; or NULL */
         const char *selector;     /* of its pods, text form, or "" */
         const char *uid;
         const char *failure; /* why it makes no pods, from its conditions ("exceeded quota: …"), or NULL */
         const char *problem; /* why the kind cannot be scaled, or is not known, for people; or NULL */
 };
 
-/* Something about @target changed: from the event loop. */
+/* Something about @target changed, or it is new: from the event loop. May make and free targets. */
 typedef void (*target_changed)(struct target *target, void *userdata);
 
 int targets_new(struct kube_client *client, target_changed changed, struct targets **ret_targets);
 struct targets *targets_free(struct targets *targets); /* all targets must have been freed */
 DEFINE_CLEANUP(struct targets, targets_free)
 
-/* The same reference may be had several times. Returns 0 or -errno. */
+/* The same reference may be had several times. Returns 0 or -errno; a kind that is not there, or may not be watched, is a problem of
+ * the state. */
 int target_new(struct targets *targets, const char *namespace, const struct target_reference *reference, void *userdata,
                struct target **ret_target);
 struct target *target_free(struct target *target);
 DEFINE_CLEANUP(struct target, target_free)
 
 void target_read(const struct target *target, struct target_state *ret_state); /* valid until the event loop runs */
+/* Of Kubernetes' own kinds: one that somebody else defines is told by its own targets' states, for it must not keep all others awake. */
 bool targets_are_stale(const struct targets *targets);
 
-/* Asks for @replicas; a Job: 0 suspends it. @guarded: only if nobody has changed the target since it was last seen (409 else, and
- * -EAGAIN in the reply's error where it has never been seen). Wakes go before everything else. done() comes once, from the event loop. */
+/* Asks for @replicas; a Job: 0 suspends it. @guarded: only if nobody has changed the target since it was last seen (409 else). The
+ * reply's error is -EAGAIN where it has never been seen, -EOPNOTSUPP where its kind cannot be scaled. done() comes once, from the event
+ * loop, unless the target has been freed before. Returns 0 or -errno. */
 int target_scale(struct target *target, uint32_t replicas, bool guarded, enum kube_priority priority,
                  void (*done)(const struct kube_reply *reply, void *userdata), void *userdata);

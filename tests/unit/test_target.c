@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What policies scale, with a client that the tests answer for: the reflectors are real. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "controller/target.h"
+#include "controller/target_object.h"
+
+struct kube_request {
+        struct kube_client *client;
+        enum kube_verb verb;
+        enum kube_priority priority;
+        char *path;
+        json_t *body;
+        struct kube_request_callbacks callbacks;
+        void *userdata;
+        LIST_ENTRY(kube_request) of_all;
+};
+
+struct kube_client {
+        sd_event *event;
+        LIST_HEAD(, kube_request) requests;
+        struct targets *targets;
+        unsigned changes, replies;
+        struct target *changed;
+        int error;
+        unsigned code;
+        bool free_when_changed;
+};
+
+int kube_client_request(struct kube_client *client, const struct kube_request_settings *settings,
+                        const struct kube_request_callbacks *callbacks, void *userdata, struct kube_request **ret_request)
+{
+        struct kube_request *request = calloc(1, sizeof(*request));
+
+        request->client = client;
+        request->verb = settings->verb;
+        request->priority = settings->priority;
+        request->path = strdup(settings->path);
+        request->body = json_deep_copy(settings->body);
+        request->callbacks = *callbacks;
+        request->userdata = userdata;
+        LIST_INSERT_HEAD(&client->requests, request, of_all);
+        if (ret_request)
+                *ret_request = request;
+        return 0;
+}
+
+static void request_free(struct kube_request *request)
+{
+        LIST_REMOVE(request, of_all);
+        free(request->path);
+        json_decref(request->body);
+        free(request);
+}
+
+struct kube_request *kube_request_cancel(struct kube_request *request)
+{
+        if (request)
+                request_free(request);
+        return NULL;
+}
+
+void kube_request_is_watch(struct kube_request *request, uint64_t silence_ns)
+{
+}
+
+sd_event *kube_client_event(const struct kube_client *client)
+{
+        return client->event;
+}
+
+static void run(struct kube_client *client)
+{
+        while (sd_event_run(client->event, 0) > 0)
+                ;
+}
+
+static struct kube_request *find(struct kube_client *client, const char *path)
+{
+        struct kube_request *request;
+
+        LIST_FOREACH(request, &client->requests, of_all)
+        if (strcmp(request->path, path) == 0)
+                return request;
+        return NULL;
+}
+
+/* Until it is asked for: the event loop has it to do. */
+static struct kube_request *await(struct kube_client *client, const char *path)
+{
+        struct kube_request *request;
+
+        while (!(request = find(client, path)))
+                assert_true(sd_event_run(client->event, 5000000) > 0);
+        return request;
+}
+
+static void answer(struct kube_request *request, unsigned code, const char *text)
+{
+        struct kube_client *client = request->client;
+        json_t *body = json_loads(text, JSON_DECODE_ANY, NULL);
+        struct kube_reply reply = { .status.code = code, .body = code < 300 ? body : NULL };
+        struct kube_request_callbacks callbacks = request->callbacks;
+        void *userdata = request->userdata;
+
+        assert_non_null(body);
+        if (code >= 300)
+                snprintf(reply.status.message, sizeof(reply.status.message), "%s", text);
+        request_free(request);
+        callbacks.done(&reply, userdata);
+        json_decref(body);
+        run(client);
+}
+
+static void event(struct kube_request *watch, const char *type, const char *object)
+{
+        _cleanup_(freep) char *line = NULL;
+        int length = asprintf(&line, "{\"type\":\"%s\",\"object\":%s}\n", type, object);
+
+        assert_int_equal(watch->callbacks.data(line, (size_t)length, watch->userdata), 0);
+        run(watch->client);
+}
+
+static void synced(struct kube_request *watch)
+{
+        event(watch, "BOOKMARK",
+              "{\"metadata\":{\"resourceVersion\":\"100\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}");
+}
+
+static void on_changed(struct target *target, void *userdata)
+{
+        struct kube_client *client = userdata;
+
+        client->changes++;
+        client->changed = target;
+        if (client->free_when_changed)
+                target_free(target);
+}
+
+static void on_done(const struct kube_reply *reply, void *userdata)
+{
+        struct kube_client *client = userdata;
+
+        client->replies++;
+        client->error = reply->error;
+        client->code = reply->status.code;
+}
+
+static int setup(void **state)
+{
+        struct kube_client *client = calloc(1, sizeof(*client));
+
+        LIST_INIT(&client->requests);
+        assert_int_equal(sd_event_new(&client->event), 0);
+        assert_int_equal(targets_new(client, on_changed, &client->targets), 0);
+        *state = client;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        struct kube_client *client = *state;
+
+        targets_free(client->targets);
+        assert_true(LIST_EMPTY(&client->requests));
+        sd_event_unref(client->event);
+        free(client);
+        return 0;
+}
+
+static struct target *target(struct kube_client *client, const char *api_version, const char *kind, const char *name)
+{
+        const struct target_reference reference = { .api_version = (char *)api_version,
+                                                    .kind = (char *)kind,
+                                                    .name = (char *)name };
+        struct target *made;
+
+        assert_int_equal(target_new(client->targets, "shop", &reference, client, &made), 0);
+        return made;
+}
+
+static struct target_state look(const struct target *target)
+{
+        struct target_state state;
+
+        target_read(target, &state);
+        return state;
+}
+
+#define DEPLOYMENT(version, replicas)                                                                                              \
+        "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"uid\":\"u1\",\"resourceVersion\":\"" version "\"},"              \
+        "\"spec\":{\"replicas\":" replicas ",\"selector\":{\"matchLabels\":{\"app\":\"web\"}},\"template\":{"                      \
+        "\"metadata\":{\"labels\":{\"app\":\"web\",\"tier\":\"a\"}},\"spec\":{\"containers\":[]}}},"                               \
+        "\"status\":{\"readyReplicas\":1}}"
+
+static void a_deployment_is_followed_by_its_watch_alone(void **state)
+{
+        struct kube_client *client = *state;
+        struct target *web = target(client, "apps/v1", "Deployment", "web");
+        struct kube_request *watch;
+
+        assert_false(look(web).known);
+        assert_true(targets_are_stale(client->targets));
+        watch = await(client, "/apis/apps/v1/deployments");
+        watch->callbacks.opened(watch->userdata);
+        event(watch, "ADDED", DEPLOYMENT("7", "2"));
+        assert_false(look(web).known);
+        synced(watch);
+
+        assert_true(look(web).known && look(web).exists && !look(web).stale);
+        assert_false(targets_are_stale(client->targets));
+        assert_int_equal(look(web).replicas, 2);
+        assert_int_equal(look(web).ready, 1);
+        assert_string_equal(look(web).selector, "app=web");
+        assert_string_equal(look(web).uid, "u1");
+        assert_string_equal(json_string_value(json_object_get(look(web).pod_labels, "tier")), "a");
+        assert_null(look(web).problem);
+
+        client->changes = 0;
+        event(watch, "MODIFIED", DEPLOYMENT("8", "0"));
+        assert_int_equal(client->changes, 1);
+        assert_ptr_equal(client->changed, web);
+        assert_int_equal(look(web).replicas, 0);
+        event(watch, "DELETED", DEPLOYMENT("9", "0"));
+        assert_int_equal(client->changes, 2);
+        assert_true(look(web).known && !look(web).exists);
+        target_free(web);
+}
+
+static void a_wake_is_unguarded_and_a_sleep_names_the_version_seen(void **state)
+{
+        struct kube_client *client = *state;
+        struct target *web = target(client, "apps/v1", "Deployment", "web");
+        struct kube_request *watch = await(client, "/apis/apps/v1/deployments"), *patch;
+        const char *scale = "/apis/apps/v1/namespaces/shop/deployments/web/scale";
+
+        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
+        assert_int_equal(client->replies, 0); /* never from within the call */
+        run(client);
+        assert_int_equal(client->replies, 1);
+        assert_int_equal(client->error, -EAGAIN);
+
+        watch->callbacks.opened(watch->userdata);
+        event(watch, "ADDED", DEPLOYMENT("7", "2"));
+        synced(watch);
+        assert_int_equal(target_scale(web, 3, false, KUBE_PRIORITY_WAKE, on_done, client), 0);
+        patch = find(client, scale);
+        assert_int_equal(patch->priority, KUBE_PRIORITY_WAKE);
+        assert_int_equal(patch->verb, KUBE_PATCH);
+        assert_int_equal(json_integer_value(json_object_get(json_object_get(patch->body, "spec"), "replicas")), 3);
+        assert_null(json_object_get(patch->body, "metadata"));
+        answer(patch, 200, "{}");
+        assert_int_equal(client->code, 200);
+
+        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
+        patch = find(client, scale);
+        assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "7");
+        answer(patch, 409, "{}");
+        assert_int_equal(client->code, 409);
+        assert_int_equal(client->replies, 3);
+        target_free(web);
+}
+
+static void a_change_ends_with_its_target(void **state)
+{
+        struct kube_client *client = *state;
+        struct target *web = target(client, "apps/v1", "Deployment", "web");
+
+        assert_int_equal(target_scale(web, 1, false, KUBE_PRIORITY_WAKE, on_done, client), 0);
+        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
+        target_free(web);
+        run(client);
+        assert_int_equal(client->replies, 0);
+        assert_true(LIST_EMPTY(&client->requests));
+}
+
+static void a_job_is_suspended(void **state)
+{
+        struct kube_client *client = *state;
+        struct target *job = target(client, "batch/v1", "Job", "batch");
+        struct kube_request *watch = await(client, "/apis/batch/v1/jobs"), *patch;
+
+        watch->callbacks.opened(watch->userdata);
+        event(watch, "ADDED",
+              "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"batch\",\"uid\":\"u\",\"resourceVersion\":\"5\"},"
+              "\"spec\":{\"suspend\":true}}");
+        synced(watch);
+        assert_int_equal(look(job).replicas, 0);
+        event(watch, "MODIFIED",
+              "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"batch\",\"uid\":\"u\",\"resourceVersion\":\"6\"},"
+              "\"spec\":{},\"status\":{\"ready\":1}}");
+        assert_int_equal(look(job).replicas, 1);
+        assert_int_equal(look(job).ready, 1);
+
+        assert_int_equal(target_scale(job, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
+        patch = find(client, "/apis/batch/v1/namespaces/shop/jobs/batch");
+        assert_true(json_is_true(json_object_get(json_object_get(patch->body, "spec"), "suspend")));
+        assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "6");
+        answer(patch, 200, "{}");
+        assert_int_equal(target_scale(job, 4, false, KUBE_PRIORITY_WAKE, on_done, client), 0);
+        patch = find(client, "/apis/batch/v1/namespaces/shop/jobs/batch");
+        assert_true(json_is_false(json_object_get(json_object_get(patch->body, "spec"), "suspend")));
+        answer(patch, 200, "{}");
+        target_free(job);
+}
+
+#define RESOURCES                                                                                                                  \
+        "{\"resources\":[{\"name\":\"crews/status\",\"kind\":\"Crew\",\"namespaced\":true},"                                       \
+        "{\"name\":\"crews\",\"kind\":\"Crew\",\"namespaced\":true},{\"name\":\"crews/scale\",\"kind\":\"Scale\"},"                \
+        "{\"name\":\"rocks\",\"kind\":\"Rock\",\"namespaced\":true},{\"name\":\"worlds\",\"kind\":\"World\",\"namespaced\":false}]}"
+#define CREW(version)                                                                                                              \
+        "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"uid\":\"c1\",\"resourceVersion\":\"" version "\"},"              \
+        "\"spec\":{\"size\":5,\"template\":{\"metadata\":{\"labels\":{\"no\":\"pods\"}}}}}"
+#define SCALE(version, replicas)                                                                                                   \
+        "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"resourceVersion\":\"" version                                    \
+        "\"},\"spec\":{\"replicas\":" replicas                                                                                     \
+        "},\"status\":{\"replicas\":1,\"selector\":\"crew=web,tier in (a,b),!old,size!=x\"}}"
+
+static void any_kind_with_scale_is_found_and_asked_for_its_scale(void **state)
+{
+        struct kube_client *client = *state;
+        struct target *crew = target(client, "example.com/v1", "Crew", "web");
+        const char *scale = "/apis/example.com/v1/namespaces/shop/crews/web/scale";
+        struct kube_request *watch, *patch;
+
+        answer(find(client, "/apis/example.com/v1"), 200, RESOURCES);
+        assert_null(look(crew).problem);
+        watch = await(client, "/apis/example.com/v1/crews");
+        watch->callbacks.opened(watch->userdata);
+        event(watch, "ADDED", CREW("7"));
+        synced(watch);
+        assert_false(look(crew).known); /* spec.size means nothing to us */
+        answer(find(client, scale), 200, SCALE("7", "5"));
+
+        assert_true(look(crew).known && look(crew).exists);
+        assert_int_equal(look(crew).replicas, 5);
+        assert_string_equal(look(crew).uid, "c1");
+        assert_int_equal(json_object_size(look(crew).pod_labels), 1);
+        assert_string_equal(json_string_value(json_object_get(look(crew).pod_labels, "crew")), "web");
+
+        event(watch, "MODIFIED", CREW("8"));
+        event(watch, "MODIFIED", CREW("9")); /* one request runs; another follows */
+        answer(find(client, scale), 200, SCALE("8", "0"));
+        answer(find(client, scale), 200, SCALE("9", "0"));
+        assert_null(find(client, scale));
+        assert_int_equal(look(crew).replicas, 0);
+
+        assert_int_equal(target_scale(crew, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
+        patch = find(client, scale);
+        assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "9");
+        answer(patch, 200, "{}");
+
+        event(watch, "MODIFIED", CREW("10"));
+        answer(find(client, scale), 403, "\"forbidden\"");
+        assert_false(look(crew).known);
+        assert_non_null(strstr(look(crew).problem, "replicas of Crew web cannot be read"));
+        event(watch, "DELETED", CREW("11"));
+        assert_true(look(crew).known && !look(crew).exists && !look(crew).problem);
+        target_free(crew);
+}
+
+static void a_kind_that_cannot_be_scaled_says_why(void **state)
+{
+        struct kube_client *client = *state;
+        static const struct {
+                const char *api_version, *kind, *path, *says;
+                unsigned code;
+        } cases[] = {
+                { "example.com/v1", "Rock", "/apis/example.com/v1", "has no scale subresource", 200 },
+                { "example.com/v1", "World", "/apis/example.com/v1", "is in no namespace", 200 },
+                { "example.com/v1", "Crow", "/apis/example.com/v1", "example.com/v1 has no kind \"Crow\"", 200 },
+                { "none.com/v1", "Crew", "/apis/none.com/v1", "the API server has no \"none.com/v1\"", 404 },
+                { "v1", "Crew", "/api/v1", "it is not known what a Crew of v1 is", 403 },
+                { "../v1", "Crew", NULL, "spec.target.apiVersion \"../v1\" is not one", 0 },
+                { "a/b/c", "Crew", NULL, "spec.target.apiVersion \"a/b/c\" is not one", 0 },
+                { "", "Crew", NULL, "spec.target.apiVersion \"\" is not one", 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                struct target *made = target(client, cases[i].api_version, cases[i].kind, "web");
+
+                if (cases[i].path)
+                        answer(find(client, cases[i].path), cases[i].code, RESOURCES);
+                assert_non_null(look(made).problem);
+                if (!strstr(look(made).problem, cases[i].says))
+                        fail_msg("%s: %s", cases[i].kind, look(made).problem);
+                assert_false(look(made).known);
+                assert_false(targets_are_stale(client->targets)); /* it keeps no other target awake */
+                client->replies = 0;
+                assert_int_equal(target_scale(made, 1, false, KUBE_PRIORITY_WAKE, on_done, client), 0);
+                run(client);
+                assert_int_equal(client->replies, 1);
+                assert_int_equal(client->error, -EOPNOTSUPP);
+                target_free(made);
+                run(client);
+        }
+}
+
+static void a_kind_is_watched_once_and_as_long_as_it_has_targets(void **state)
+{
+        struct kube_client *client = *state;
+        struct target *one = target(client, "apps/v1", "Deployment", "web"), *same, *other;
+        struct kube_request *watch = await(client, "/apis/apps/v1/deployments"), *next;
+
+        same = target(client, "apps/v1", "Deployment", "web");
+        other = target(client, "apps/v1", "Deployment", "other");
+        run(client);
+        next = LIST_NEXT(watch, of_all);
+        assert_null(next);
+        assert_ptr_equal(LIST_FIRST(&client->requests), watch);
+        watch->callbacks.opened(watch->userdata);
+        event(watch, "ADDED", DEPLOYMENT("7", "2"));
+        synced(watch);
+        assert_int_equal(look(one).replicas, 2);
+        assert_int_equal(look(same).replicas, 2);
+        assert_false(look(other).exists);
+
+        target_free(one);
+        target_free(other);
+        run(client);
+        assert_int_equal(look(same).replicas, 2);
+        target_free(same);
+        same = target(client, "apps/v1", "Deployment", "web"); /* at once: it stays */
+        run(client);
+        assert_ptr_equal(find(client, "/apis/apps/v1/deployments"), watch);
+        target_free(same);
+        run(client);
+        assert_null(find(client, "/apis/apps/v1/deployments"));
+}
+
+static void a_target_may_be_freed_when_it_is_told_of(void **state)
+{
+        struct kube_client *client = *state;
+
+        target(client, "apps/v1", "Deployment", "web");
+        target(client, "apps/v1", "Deployment", "web");
+        client->free_when_changed = true;
+        run(client);
+        assert_int_equal(client->changes, 2);
+        assert_true(LIST_EMPTY(&client->requests));
+}
+
+static void selectors_become_text(void **state)
+{
+        static const struct {
+                const char *selector, *text;
+        } cases[] = {
+                { "{}", "" },
+                { "{\"matchLabels\":{\"a\":\"b\",\"c\":\"\"}}", "a=b,c=" },
+                { "{\"matchLabels\":{\"a\":\"b\"},\"matchExpressions\":[{\"key\":\"k\",\"operator\":\"In\",\"values\":[\"x\",\"y\"]},"
+                  "{\"key\":\"l\",\"operator\":\"NotIn\",\"values\":[\"x\"]},{\"key\":\"m\",\"operator\":\"Exists\"},"
+                  "{\"key\":\"n\",\"operator\":\"DoesNotExist\"}]}",
+                  "a=b,k in (x,y),l notin (x),m,!n" },
+                { "{\"matchExpressions\":[{\"key\":\"k\",\"operator\":\"Like\",\"values\":[\"x\"]}]}", NULL },
+                { "{\"matchExpressions\":[{\"key\":\"k\",\"operator\":\"In\"}]}", NULL },
+                { "{\"matchExpressions\":[{\"operator\":\"Exists\"}]}", NULL },
+                { "{\"matchLabels\":{\"a\":1}}", NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                json_t *selector = json_loads(cases[i].selector, 0, NULL);
+                _cleanup_(freep) char *text = NULL;
+
+                assert_int_equal(label_selector_text(selector, &text), cases[i].text ? 0 : -EBADMSG);
+                if (cases[i].text)
+                        assert_string_equal(text, cases[i].text);
+                json_decref(selector);
+        }
+}
+
+static void what_keeps_pods_from_being_made_is_told(void **state)
+{
+        static const struct {
+                enum target_form form;
+                const char *conditions, *failure;
+        } cases[] = {
+                { TARGET_FORM_APPS, "[]", NULL },
+                { TARGET_FORM_APPS,
+                  "[{\"type\":\"Progressing\",\"status\":\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]", NULL },
+                { TARGET_FORM_APPS,
+                  "[{\"type\":\"ReplicaFailure\",\"status\":\"True\",\"reason\":\"FailedCreate\",\"message\":\"exceeded quota: q\"},"
+                  "{\"type\":\"Progressing\",\"status\":\"False\",\"reason\":\"ProgressDeadlineExceeded\"}]",
+                  "FailedCreate: exceeded quota: q" },
+                { TARGET_FORM_APPS, "[{\"type\":\"Progressing\",\"status\":\"False\",\"reason\":\"ProgressDeadlineExceeded\"}]",
+                  "ProgressDeadlineExceeded" },
+                { TARGET_FORM_JOB, "[{\"type\":\"Complete\",\"status\":\"True\"}]",
+                  "the Job has ended, and runs no more pods: make a new one" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                json_t *source = json_pack("{s:{s:s},s:{},s:{s:o}}", "metadata", "name", "web", "spec", "status", "conditions",
+                                           json_loads(cases[i].conditions, 0, NULL));
+                _cleanup_(target_object_freep) struct target_object *object = NULL;
+
+                assert_int_equal(target_object_read(source, cases[i].form, &object), 0);
+                json_decref(source);
+                assert_int_equal(object->replicas, 1); /* absent: the API's default, and not suspended */
+                if (cases[i].failure)
+                        assert_string_equal(object->failure, cases[i].failure);
+                else
+                        assert_null(object->failure);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(a_deployment_is_followed_by_its_watch_alone, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_wake_is_unguarded_and_a_sleep_names_the_version_seen, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_change_ends_with_its_target, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_job_is_suspended, setup, teardown),
+                cmocka_unit_test_setup_teardown(any_kind_with_scale_is_found_and_asked_for_its_scale, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_kind_that_cannot_be_scaled_says_why, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_kind_is_watched_once_and_as_long_as_it_has_targets, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_target_may_be_freed_when_it_is_told_of, setup, teardown),
+                cmocka_unit_test(selectors_become_text),
+                cmocka_unit_test(what_keeps_pods_from_being_made_is_told),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
