@@ -50,7 +50,7 @@ BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
 LIBRARIES := libbpf libelf zlib libsystemd libcurl jansson yaml-0.1 libmicrohttpd libmnl
 
 # These install what they miss and then call make again for the rest.
-BOOTSTRAP := test demo bench lint clean
+BOOTSTRAP := test demo bench lint clean e2e
 ifneq ($(filter-out $(BOOTSTRAP),$(or $(MAKECMDGOALS),all)),)
 ifneq ($(shell $(PKG_CONFIG) --exists $(LIBRARIES) && echo yes),yes)
   $(error libraries are missing: run "tools/install-dependencies build" (or arm64) as root)
@@ -198,6 +198,7 @@ clean:
 
 -include tests/fuzz/fuzz.mk
 -include tests/cluster/cluster.mk
+-include tests/e2e/e2e.mk
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(LULL_OBJECTS) $(BUILD)/src/lulld.o)
 -include $(SKELETONS:%.skel.h=%.d)
 -include $(addsuffix .d,$(UNIT_TESTS) $(BPF_TESTS) $(TEST_TOOLS))

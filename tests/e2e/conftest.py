@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import pathlib
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "cluster"))
+
+import lull as deployed                      # noqa: E402  pylint: disable=wrong-import-position
+import places as clients                     # noqa: E402  pylint: disable=wrong-import-position
+import workloads                             # noqa: E402  pylint: disable=wrong-import-position
+from lullcluster import cluster as clusters  # noqa: E402  pylint: disable=wrong-import-position
+from lullcluster import down, up             # noqa: E402  pylint: disable=wrong-import-position
+
+
+@pytest.fixture(scope="session", name="running")
+def fixture_running():
+    """The cluster that is up, or one for this session only."""
+    there = clusters.running()
+    up.up(mode="nftables")
+    yield clusters.Cluster()
+    if not there:
+        down.down()
+
+
+@pytest.fixture(scope="session", name="installed")
+def fixture_installed(running):
+    """lull, from its manifests; gone after the session."""
+    lull = deployed.Lull(running)
+    deployed.import_image(running)
+    lull.apply()
+    yield lull
+    lull.remove()
+
+
+@pytest.fixture(name="cluster")
+def fixture_cluster(running):
+    """The cluster, with every fault mended and every server running again after the test."""
+    yield running
+    running.faults.mend()
+    for name, state in running.control.status().items():
+        if not state["wanted"]:
+            running.start(name)
+
+
+@pytest.fixture(name="lull")
+def fixture_lull(cluster, installed):  # pylint: disable=unused-argument
+    """lull with all its pods Ready, whatever the test before did to them."""
+    installed.ready()
+    return installed
+
+
+@pytest.fixture(name="namespace")
+def fixture_namespace(cluster):
+    """A namespace for one test: its name."""
+    name = cluster.make_namespace()
+    yield name
+    cluster.remove_namespace(name)
+
+
+@pytest.fixture(name="sleeping")
+def fixture_sleeping(lull, namespace):
+    """Makes workloads that sleep: sleeping(name, …), see workloads.Maker. Policies go first, while their targets are there."""
+    maker = workloads.Maker(lull, namespace)
+    yield maker
+    maker.remove()
+
+
+@pytest.fixture(scope="session", name="pods_of_clients")
+def fixture_pods_of_clients(running):
+    namespace = running.make_namespace()
+    yield clients.start_pods(running, namespace)
+    running.remove_namespace(namespace)
+
+
+@pytest.fixture(name="places")
+def fixture_places(cluster, pods_of_clients):
+    """Where clients are: see places.Places."""
+    return clients.Places(cluster, pods_of_clients)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failure shows what lull's pods logged and what the policies' statuses are."""
+    outcome = yield
+    report = outcome.get_result()
+    lull = item.funcargs.get("lull") or item.funcargs.get("installed")
+    if report.failed and lull:
+        for title, text in lull.story():
+            report.sections.append((title, text))
+        namespace = item.funcargs.get("namespace")
+        if namespace:
+            for policy in lull.api.get(deployed.STZ.format(namespace))["items"]:
+                report.sections.append((f"policy {policy['metadata']['name']}", json.dumps(policy.get("status"), indent=1)))

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What deploy/ gives lull's pods to be and to do: no more than they need."""
+import re
+
+import pytest
+
+from lullcluster import api, objects
+
+import lull as deployed
+
+DRY = {"dryRun": "All"}
+# What Kubernetes lets every account do.
+EVERYBODY = re.compile(r"selfsubject|clustertrustbundles|^\s")
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{deployed.NAMESPACE}/leases"
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"
+
+
+def may(lull, account):
+    """What "kubectl auth can-i --list" says in lull's own namespace: {"resource": {"verb", …}}."""
+    said = lull.cluster.kubectl("auth", "can-i", "--list", "--no-headers", "--namespace", deployed.NAMESPACE,
+                                f"--as=system:serviceaccount:{deployed.NAMESPACE}:{account}")
+    rules = {}
+    for line in said.splitlines():
+        if not EVERYBODY.search(line):
+            rules.setdefault(line.split()[0], set()).update(line[line.rindex("[") + 1:line.rindex("]")].split())
+    return rules
+
+
+READ = {"get", "list", "watch"}
+
+
+def test_the_agent_may_do_this_and_nothing_else(installed):
+    assert may(installed, "lull-agent") == {
+        "scaletozeros.lull.dev": READ, "pods": READ, "nodeactivities.lull.dev": {"get", "create", "patch"},
+        "nodeactivities.lull.dev/status": {"patch"}, "leases.coordination.k8s.io": {"get", "create", "update", "patch"}}
+
+
+def test_the_controller_may_do_this_and_nothing_else(installed):
+    scales = {f"{kind}.apps/scale": {"get", "patch"} for kind in ("deployments", "statefulsets", "replicasets")}
+    kinds = {f"{kind}.apps": READ for kind in ("deployments", "statefulsets", "replicasets")}
+    assert may(installed, "lull-controller") == {
+        "scaletozeros.lull.dev": READ | {"patch"}, "scaletozeros.lull.dev/status": {"patch"},
+        "scaletozeros.lull.dev/finalizers": {"update"}, "nodeactivities.lull.dev": READ, "services": READ, "pods": READ,
+        "namespaces": READ, "endpointslices.discovery.k8s.io": READ | {"create", "patch", "update", "delete"}, **kinds, **scales,
+        "jobs.batch": READ | {"patch"}, "horizontalpodautoscalers.autoscaling": READ, "events.events.k8s.io": {"create", "patch"},
+        "leases.coordination.k8s.io": READ | {"create", "update", "patch"}}
+
+
+def pod_of(lull, kind, name):
+    template = lull.api.get(f"/apis/apps/v1/namespaces/{deployed.NAMESPACE}/{kind}/{name}")["spec"]["template"]
+    spec = {key: value for key, value in template["spec"].items() if key not in ("serviceAccountName", "serviceAccount",
+                                                                                 "priorityClassName")}
+    return {"metadata": {"name": "one", "labels": template["metadata"]["labels"]}, "spec": spec}
+
+
+def enforce(lull, namespace, level):
+    lull.api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}})
+
+
+def test_the_controller_meets_the_restricted_pod_security_level(installed, namespace):
+    enforce(installed, namespace, "restricted")
+
+    installed.api.post(f"/api/v1/namespaces/{namespace}/pods", pod_of(installed, "deployments", "lull-controller"), **DRY)
+
+
+def test_the_agent_leaves_the_baseline_pod_security_level_by_what_it_needs_only(installed, namespace):
+    enforce(installed, namespace, "baseline")
+
+    with pytest.raises(api.ApiError) as refusal:
+        installed.api.post(f"/api/v1/namespaces/{namespace}/pods", pod_of(installed, "daemonsets", "lull-agent"), **DRY)
+
+    said = refusal.value.body.decode()
+    violations = re.findall(r"(host namespaces|hostPath volumes|non-default capabilities|hostPort|privileged|seccompProfile|[a-z]+ \()", said)
+    assert {"host namespaces", "hostPath volumes", "non-default capabilities", "hostPort"} >= set(violations) - {"host namespaces ("}, said
+    assert all(name in said for name in ("BPF", "NET_ADMIN", "PERFMON"))
+
+
+@pytest.fixture(name="agent")
+def fixture_agent(installed):
+    """The API as n1's agent may use it. Its pod need not run: it is on its node."""
+    def satisfied(pods):
+        return [pod for pod in pods if pod["spec"].get("nodeName") == "n1" and "deletionTimestamp" not in pod["metadata"]]
+    [pod] = installed.cluster.until_pods(deployed.NAMESPACE, satisfied, deployed.AGENT)
+    return installed.acting_as(pod)
+
+
+@pytest.fixture(name="controller")
+def fixture_controller(installed):
+    pod = installed.cluster.until_pods(deployed.NAMESPACE, lambda pods: [pod for pod in pods if "nodeName" in pod["spec"]],
+                                       deployed.CONTROLLER)[0]
+    return installed.acting_as(pod)
+
+
+def refused(call, *arguments, **query):
+    with pytest.raises(api.ApiError) as refusal:
+        call(*arguments, **query)
+    assert refusal.value.code == 403
+    return refusal.value.body.decode()
+
+
+def test_the_agent_cannot_scale_read_secrets_or_change_policies(agent, cluster, namespace):
+    objects.create(cluster.api, namespace, objects.deployment("web", 0))
+    deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments/web"
+
+    refused(agent.patch, f"{deployments}/scale", {"spec": {"replicas": 1}})
+    refused(agent.patch, deployments, {"spec": {"replicas": 1}})
+    refused(agent.get, f"/api/v1/namespaces/{namespace}/secrets")
+    refused(agent.patch, f"{deployed.STZ.format(namespace)}/web/status", {"status": {"phase": "Waking"}})
+    refused(agent.get, "/api/v1/nodes/n1/proxy/pods")
+
+
+def test_the_agent_writes_its_own_nodes_activity_and_no_other(agent, cluster):
+    def activity(node):
+        return {"apiVersion": "lull.dev/v1alpha1", "kind": "NodeActivity", "metadata": {"name": node}}
+    try:
+        cluster.api.post(deployed.NODE_ACTIVITIES, activity("n2"))
+    except api.ApiError as error:
+        assert error.code == 409  # its own agent has made it
+
+    said = refused(agent.patch, f"{deployed.NODE_ACTIVITIES}/n2/status", {"status": {"programmed": 1}}, **DRY)
+    assert 'an agent on node \\"n1\\" may write \\"n1\\" only, not \\"n2\\"' in said
+    refused(agent.patch, f"{deployed.NODE_ACTIVITIES}/n2", {"metadata": {"labels": {"a": "b"}}}, **DRY)
+    refused(agent.post, deployed.NODE_ACTIVITIES, activity("n3"), **DRY)
+    refused(agent.delete, f"{deployed.NODE_ACTIVITIES}/n1", **DRY)
+    agent.apply(f"{deployed.NODE_ACTIVITIES}/n1", activity("n1"))
+
+
+def test_the_agent_renews_its_own_nodes_lease_and_no_other(agent):
+    def lease(name):
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}}
+
+    assert 'may write \\"lull-agent-n1\\" only' in refused(agent.post, LEASES, lease("lull-agent-n2"), **DRY)
+    refused(agent.post, LEASES, lease("lull-controller"), **DRY)
+    refused(agent.post, LEASES, lease("n1"), **DRY)
+    refused(agent.post, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease("lull-agent-n1"), **DRY)
+    agent.patch(f"{LEASES}/lull-agent-n1", lease("lull-agent-n1"), "apply", fieldManager="test", force="true", **DRY)
+
+
+def test_a_token_of_the_agents_account_that_is_bound_to_no_node_writes_nothing(installed):
+    unbound = api.Api(installed.cluster.where, token=installed.cluster.token(deployed.NAMESPACE, "lull-agent"))
+
+    said = refused(unbound.post, deployed.NODE_ACTIVITIES,
+                   {"apiVersion": "lull.dev/v1alpha1", "kind": "NodeActivity", "metadata": {"name": "n1"}}, **DRY)
+
+    assert "the token is bound to no node" in said
+
+
+def test_the_controller_scales_but_changes_nothing_else_of_a_workload(controller, cluster, namespace):
+    objects.create(cluster.api, namespace, objects.deployment("web", 0))
+    deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments/web"
+
+    controller.patch(f"{deployments}/scale", {"spec": {"replicas": 1}}, **DRY)
+    refused(controller.patch, deployments, {"spec": {"replicas": 1}}, **DRY)
+    refused(controller.get, f"/api/v1/namespaces/{namespace}/secrets")
+    refused(controller.patch, f"{deployed.NODE_ACTIVITIES}/n1/status", {"status": {}}, **DRY)
+
+
+def test_the_controller_writes_endpoint_slices_of_its_own_only(controller, cluster, namespace):
+    def endpoint_slice(name, owner):
+        return {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": [], "ports": [],
+                "metadata": {"name": name, "labels": {"endpointslice.kubernetes.io/managed-by": owner}}}
+    path = SLICES.format(namespace)
+    cluster.api.post(path, endpoint_slice("theirs", "endpointslice-controller.k8s.io"))
+
+    controller.post(path, endpoint_slice("ours", "lull.dev"), **DRY)
+    refused(controller.post, path, endpoint_slice("ours", "endpointslice-controller.k8s.io"), **DRY)
+    refused(controller.post, path, {**endpoint_slice("ours", ""), "metadata": {"name": "ours"}}, **DRY)
+    refused(controller.patch, f"{path}/theirs", {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "lull.dev"}}}, **DRY)
+    refused(controller.delete, f"{path}/theirs", **DRY)
+
+
+def test_the_service_monitor_is_an_overlays_component(cluster, tmp_path):
+    base = deployed.ROOT / "deploy"
+    up_to_root = "../" * (len(tmp_path.parts) - 1)
+    (tmp_path / "kustomization.yaml").write_text(
+        f"resources: [{up_to_root}{str(base).lstrip('/')}]\ncomponents: [{up_to_root}{str(base).lstrip('/')}/components/service-monitor]\n",
+        encoding="ascii")
+
+    assert "kind: ServiceMonitor" in cluster.kubectl("kustomize", tmp_path)
+    assert "kind: ServiceMonitor" not in cluster.kubectl("kustomize", base)
