@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/time.h"
+#include "kube/micro_time.h"
 
 void field_fail(struct field_reader *reader, int error, const char *field)
 {
@@ -84,6 +86,36 @@ uint32_t field_number(struct field_reader *reader, const json_t *parent, const c
                 return otherwise;
         }
         return (uint32_t)json_integer_value(value);
+}
+
+int64_t field_integer(struct field_reader *reader, const json_t *parent, const char *key, int64_t otherwise, const char *field)
+{
+        const json_t *value = field_typed(reader, parent, key, JSON_INTEGER, field);
+
+        return value ? json_integer_value(value) : otherwise;
+}
+
+uint64_t field_time(struct field_reader *reader, const json_t *parent, const char *key, const char *field)
+{
+        const char *text = field_text(reader, parent, key, field);
+        uint64_t realtime_us = 0;
+
+        if (text && micro_time_parse(text, &realtime_us) < 0)
+                field_fail(reader, -EBADMSG, field);
+        return realtime_us * NSEC_PER_USEC;
+}
+
+unsigned field_word(struct field_reader *reader, const json_t *parent, const char *key, const char *const *words, int otherwise,
+                    const char *field)
+{
+        const char *text = field_text(reader, parent, key, field);
+
+        for (unsigned i = 0; text && words[i]; i++)
+                if (strcmp(words[i], text) == 0)
+                        return i;
+        if (text || otherwise < 0)
+                field_fail(reader, -EBADMSG, field);
+        return otherwise < 0 ? 0 : (unsigned)otherwise;
 }
 
 /* SCTP and what may come are 0: nothing that can be held. */

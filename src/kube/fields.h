@@ -25,6 +25,12 @@ bool field_bool(struct field_reader *reader, const json_t *parent, const char *k
 /* Of 0 to @max. */
 uint32_t field_number(struct field_reader *reader, const json_t *parent, const char *key, uint32_t otherwise, uint32_t max,
                       const char *field);
+int64_t field_integer(struct field_reader *reader, const json_t *parent, const char *key, int64_t otherwise, const char *field);
+/* A wall-clock time as nanoseconds; 0 when it is absent. */
+uint64_t field_time(struct field_reader *reader, const json_t *parent, const char *key, const char *field);
+/* The index among @words, which end with NULL; a mistake when it is none of them, or absent and @otherwise is negative. */
+unsigned field_word(struct field_reader *reader, const json_t *parent, const char *key, const char *const *words, int otherwise,
+                    const char *field);
 uint8_t field_protocol(struct field_reader *reader, const json_t *parent, const char *key, const char *field);
 /* An array of @size bytes an element, as long as @list; NULL when that is empty. */
 void *field_allocate(struct field_reader *reader, const json_t *list, size_t size, size_t max, const char *field);

@@ -10,6 +10,19 @@ static void strings_free(char **strings)
         free(strings);
 }
 
+static void cluster_done(struct cluster_settings *cluster)
+{
+        free(cluster->reference.api_version);
+        free(cluster->reference.kind);
+        free(cluster->reference.name);
+        strings_free(cluster->services);
+        for (size_t i = 0; i < cluster->n_ignore; i++) {
+                free(cluster->ignore[i].pods);
+                free(cluster->ignore[i].namespaces);
+        }
+        free(cluster->ignore);
+}
+
 struct policy *policy_free(struct policy *policy)
 {
         if (!policy)
@@ -22,6 +35,7 @@ struct policy *policy_free(struct policy *policy)
         free(policy->process.working_directory);
         strings_free(policy->process.environment);
         free(policy->process.user);
+        cluster_done(&policy->cluster);
         free(policy->wake.from);
         free(policy->ignore);
         free(policy);
@@ -37,6 +51,8 @@ static bool text_equal(const char *a, const char *b)
 
 static bool strings_equal(char *const *a, char *const *b)
 {
+        if (!a || !b)
+                return a == b;
         for (; *a && *b; a++, b++)
                 if (strcmp(*a, *b) != 0)
                         return false;
@@ -53,6 +69,24 @@ static bool process_equal(const struct process_settings *a, const struct process
         return strings_equal(a->command, b->command) && text_equal(a->working_directory, b->working_directory) &&
                strings_equal(a->environment, b->environment) && text_equal(a->user, b->user) && a->stop_signal == b->stop_signal &&
                a->stop_timeout_ns == b->stop_timeout_ns;
+}
+
+static bool reference_equal(const struct target_reference *a, const struct target_reference *b)
+{
+        return text_equal(a->api_version, b->api_version) && text_equal(a->kind, b->kind) && text_equal(a->name, b->name);
+}
+
+static bool cluster_equal(const struct cluster_settings *a, const struct cluster_settings *b)
+{
+        if (!reference_equal(&a->reference, &b->reference) || !strings_equal(a->services, b->services) ||
+            a->replicas != b->replicas || a->parking != b->parking || a->readiness != b->readiness ||
+            a->scaled_by != b->scaled_by || a->n_ignore != b->n_ignore)
+                return false;
+        for (size_t i = 0; i < a->n_ignore; i++)
+                if (!text_equal(a->ignore[i].pods, b->ignore[i].pods) ||
+                    !text_equal(a->ignore[i].namespaces, b->ignore[i].namespaces))
+                        return false;
+        return true;
 }
 
 static bool idle_equal(const struct idle_settings *a, const struct idle_settings *b)
@@ -93,8 +127,9 @@ static bool ignore_equal(const struct policy *a, const struct policy *b)
 
 bool policy_equal(const struct policy *a, const struct policy *b)
 {
-        return frontends_equal(a, b) && process_equal(&a->process, &b->process) && idle_equal(&a->idle, &b->idle) &&
-               wake_equal(&a->wake, &b->wake) && ignore_equal(a, b) && a->dry_run == b->dry_run;
+        return a->target == b->target && frontends_equal(a, b) && process_equal(&a->process, &b->process) &&
+               cluster_equal(&a->cluster, &b->cluster) && idle_equal(&a->idle, &b->idle) && wake_equal(&a->wake, &b->wake) &&
+               ignore_equal(a, b) && a->dry_run == b->dry_run;
 }
 
 bool policy_ignores(const struct policy *policy, const struct address *source, uint16_t port)

@@ -93,7 +93,7 @@ struct ignore_rule {
 
 struct policy {
         char *name;
-        char *file; /* where it was read */
+        char *file; /* where it was read; NULL: in the API */
         unsigned line;
 
         struct frontend *frontends; /* spec.listen, at least one; in a cluster none: they are in the status */

@@ -39,6 +39,8 @@ static char *message_format(const char *file, size_t line, const char *text)
         char *message;
         int r;
 
+        if (!file)
+                return strdup(text);
         if (line)
                 r = asprintf(&message, "%s:%zu: %s", file, line, text);
         else

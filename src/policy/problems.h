@@ -28,7 +28,7 @@ struct problems {
 void problems_done(struct problems *problems);
 /* The messages from now on are about another file. */
 void problems_next_file(struct problems *problems);
-/* Adds "FILE:LINE: MESSAGE", or "FILE: MESSAGE" for line 0. Returns 0 or -ENOMEM. */
+/* Adds "FILE:LINE: MESSAGE", "FILE: MESSAGE" for line 0, or "MESSAGE" without a file. Returns 0 or -ENOMEM. */
 int problems_add(struct problems *problems, const char *file, size_t line, const char *format, ...) _printf_(4, 5);
 
 /* Writes @text in quotes: cut where it is long, control characters escaped. Returns @buffer. */

@@ -123,8 +123,8 @@ static int problem_print(struct reader *reader, const struct value *value, const
                 text = NULL; /* undefined after a failure */
                 return -ENOMEM;
         }
-        return problems_add(reader->problems, reader->file, value->line, "%s%s%s%s%s", path, path_format(value, path) ? ": " : "",
-                            what, *what ? " " : "", text);
+        return problems_add(reader->problems, reader->file, reader->file ? value->line : 0, "%s%s%s%s%s", path,
+                            path_format(value, path) ? ": " : "", what, *what ? " " : "", text);
 }
 
 int reader_problem(struct reader *reader, const struct value *value, const char *format, ...)
@@ -165,63 +165,146 @@ int reader_refuse(struct reader *reader, const struct value *value, const char *
         return r;
 }
 
-static int unknown_field(struct reader *reader, const struct value *key, const struct field *fields, size_t n_fields)
+static int unknown_field(struct reader *reader, const struct value *key, const struct field *fields)
 {
-        const char *names[READER_FIELDS_MAX + 1];
+        const char *names[READER_FIELDS_MAX];
         const char *nearest;
         size_t n_names = 0;
 
         if (key->node->type != YAML_SCALAR_NODE)
                 return reader_refuse(reader, key, "is not the name of a field");
 
-        for (size_t i = 0; i < n_fields; i++)
-                names[n_names++] = fields[i].name;
+        for (; fields[n_names].name; n_names++)
+                names[n_names] = fields[n_names].name;
         nearest = suggest_nearest(key->name, names, n_names);
         if (nearest)
                 return reader_problem(reader, key, "unknown field; did you mean \"%s\"?", nearest);
         return reader_problem(reader, key, "unknown field");
 }
 
-static const struct field *field_find(const struct value *key, const struct field *fields, size_t n_fields)
+static bool field_is_here(const struct reader *reader, const struct field *field)
 {
+        return field->place != (reader->cluster ? FIELD_ON_MACHINE : FIELD_IN_CLUSTER);
+}
+
+/* The field of that name, the one for this place first. */
+static const struct field *field_find(const struct reader *reader, const struct value *key, const struct field *fields)
+{
+        const struct field *elsewhere = NULL;
+
         if (key->node->type != YAML_SCALAR_NODE)
                 return NULL;
-        for (size_t i = 0; i < n_fields; i++)
-                if (strcmp(fields[i].name, key->name) == 0)
-                        return &fields[i];
-        return NULL;
+        for (; fields->name; fields++)
+                if (strcmp(fields->name, key->name) == 0) {
+                        if (field_is_here(reader, fields))
+                                return fields;
+                        elsewhere = fields;
+                }
+        return elsewhere;
+}
+
+static void unsigned_store(void *target, size_t size, uint64_t integer)
+{
+        uint16_t integer16 = (uint16_t)integer;
+        uint32_t integer32 = (uint32_t)integer;
+
+        if (size == sizeof(integer16))
+                memcpy(target, &integer16, size);
+        else if (size == sizeof(integer32))
+                memcpy(target, &integer32, size);
+        else
+                memcpy(target, &integer, size);
+}
+
+/* "is neither Ignore nor Hold", "is none of In, NotIn, Exists" */
+static int word_refuse(struct reader *reader, const struct value *value, const char *const *words)
+{
+        char list[256] = "";
+        size_t length = 0;
+
+        if (!words[2])
+                return reader_refuse(reader, value, "is neither %s nor %s", words[0], words[1]);
+        for (size_t i = 0; words[i] && length < sizeof(list); i++)
+                length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i ? ", " : "", words[i]);
+        return reader_refuse(reader, value, "is none of %s", list);
+}
+
+static int word_read(struct reader *reader, const struct value *value, const char *const *words, uint64_t *ret_index)
+{
+        const char *text;
+        int r;
+
+        r = reader_text(reader, value, &text);
+        if (r <= 0)
+                return r;
+        for (size_t i = 0; words[i]; i++)
+                if (strcmp(text, words[i]) == 0) {
+                        *ret_index = i;
+                        return 1;
+                }
+        return word_refuse(reader, value, words);
+}
+
+static int field_store(struct reader *reader, const struct field *field, const struct value *value, void *target)
+{
+        uint64_t integer = 0;
+        int r;
+
+        switch (field->type) {
+        case FIELD_DURATION:
+                r = reader_duration(reader, value, field->min, field->max, &integer);
+                break;
+        case FIELD_INTEGER:
+                r = reader_integer(reader, value, field->min, field->max, &integer);
+                break;
+        case FIELD_WORD:
+                r = word_read(reader, value, field->words, &integer);
+                break;
+        case FIELD_BOOLEAN:
+                return reader_boolean(reader, value, target);
+        default:
+                return -EINVAL; /* such fields have a function of their own */
+        }
+        if (r > 0)
+                unsigned_store(target, field->size, integer);
+        return r;
 }
 
 static int field_read(struct reader *reader, const struct field *field, const struct value *key, const struct value *value,
                       size_t *seen_line, void *userdata)
 {
-        if (field->kubernetes)
-                return reader_problem(reader, key, "only on Kubernetes; here %s", field->kubernetes);
+        if (!field_is_here(reader, field))
+                return reader_problem(reader, key, "only on %s; here %s",
+                                      field->place == FIELD_IN_CLUSTER ? "Kubernetes" : "one machine", field->elsewhere);
         if (*seen_line)
                 return reader_problem(reader, key, "given before in line %zu; remove one of the two", *seen_line);
 
         *seen_line = key->line;
         if (reader_is_null(value))
                 return 0;
-        return field->read(reader, value, userdata);
+        if (field->read)
+                return field->read(reader, value, userdata);
+        if (field->type == FIELD_MAPPING)
+                return reader_mapping(reader, value, field->fields, userdata);
+        return field_store(reader, field, value, (char *)userdata + field->offset);
 }
 
-static int missing_fields(struct reader *reader, const struct value *mapping, const struct field *fields, size_t n_fields)
+static int missing_fields(struct reader *reader, const struct value *mapping, const struct field *fields)
 {
-        for (size_t i = 0; i < n_fields; i++) {
-                struct value missing = reader_child(reader, mapping, fields[i].name);
+        for (; fields->name; fields++) {
+                struct value missing = reader_child(reader, mapping, fields->name);
                 int r;
 
-                if (!fields[i].required || missing.node)
+                if (!fields->required || missing.node || !field_is_here(reader, fields))
                         continue;
-                r = reader_problem(reader, &missing, "missing; %s", fields[i].required);
+                r = reader_problem(reader, &missing, "missing; %s", fields->required);
                 if (r < 0)
                         return r;
         }
         return 1;
 }
 
-int reader_mapping(struct reader *reader, const struct value *value, const struct field *fields, size_t n_fields, void *userdata)
+int reader_mapping(struct reader *reader, const struct value *value, const struct field *fields, void *userdata)
 {
         size_t seen_lines[READER_FIELDS_MAX] = { 0 };
         struct value key, child;
@@ -231,16 +314,16 @@ int reader_mapping(struct reader *reader, const struct value *value, const struc
                 return reader_refuse(reader, value, "is not a mapping; write fields as NAME: VALUE");
 
         for (size_t i = 0; reader_pair(reader, value, i, &key, &child); i++) {
-                const struct field *field = field_find(&key, fields, n_fields);
+                const struct field *field = field_find(reader, &key, fields);
 
                 if (field)
                         r = field_read(reader, field, &key, &child, &seen_lines[field - fields], userdata);
                 else
-                        r = unknown_field(reader, &key, fields, n_fields);
+                        r = unknown_field(reader, &key, fields);
                 if (r < 0)
                         return r;
         }
-        return missing_fields(reader, value, fields, n_fields);
+        return missing_fields(reader, value, fields);
 }
 
 int reader_list(struct reader *reader, const struct value *value, size_t max, size_t *ret_n)

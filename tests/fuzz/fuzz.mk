@@ -16,7 +16,7 @@ fuzz-policy: $(BUILD)/tests/fuzz/fuzz_policy
 
 $(BUILD)/tests/fuzz/fuzz_policy: tests/fuzz/fuzz_policy.c $(wildcard src/policy/*.[ch]) src/base/time.c src/base/address.c
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $(filter %.c,$^) $(shell $(PKG_CONFIG) --cflags --libs yaml-0.1)
+	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $(filter %.c,$^) $(shell $(PKG_CONFIG) --cflags --libs yaml-0.1 jansson)
 
 #   make fuzz-kube-stream fuzz-kube-list
 .PHONY: fuzz-kube-stream fuzz-kube-list

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/target_spec.h"
+#include "policy/spec_fields.h"
 
 #include <ctype.h>
 #include <pwd.h>
@@ -7,7 +7,6 @@
 
 #include "base/time.h"
 #include "policy/policy.h"
-#include "policy/spec.h"
 
 static int read_kind(struct reader *reader, const struct value *value, void *userdata)
 {
@@ -204,28 +203,22 @@ static int read_stop_signal(struct reader *reader, const struct value *value, vo
         return 1;
 }
 
-static int read_stop_timeout(struct reader *reader, const struct value *value, void *userdata)
-{
-        struct process_settings *process = &((struct policy *)userdata)->process;
-
-        return reader_duration(reader, value, 0, 3600 * NSEC_PER_SEC, &process->stop_timeout_ns);
-}
-
-int target_spec_read(struct reader *reader, const struct value *value, void *userdata)
-{
-        static const struct field fields[] = {
-                { .name = "kind", .read = read_kind, .required = "write kind: Process" },
-                { .name = "command",
-                  .read = read_command,
-                  .required = "write the program and its arguments, like [/usr/bin/server, --port, 8080]" },
-                { .name = "workingDirectory", .read = read_working_directory },
-                { .name = "environment", .read = read_environment },
-                { .name = "user", .read = read_user },
-                { .name = "stopSignal", .read = read_stop_signal },
-                { .name = "stopTimeout", .read = read_stop_timeout },
-                { .name = "apiVersion", .kubernetes = "a target is given by kind: Process and its command" },
-                { .name = "name", .kubernetes = "a target is given by kind: Process and its command" },
-        };
-
-        return reader_mapping(reader, value, fields, ELEMENTSOF(fields), userdata);
-}
+const struct field process_fields[] = {
+        { .name = "kind", .read = read_kind, .required = "write kind: Process" },
+        { .name = "command",
+          .type = FIELD_LIST,
+          .max = SPEC_STRINGS_MAX,
+          .read = read_command,
+          .required = "write the program and its arguments, like [/usr/bin/server, --port, 8080]" },
+        { .name = "workingDirectory", .read = read_working_directory },
+        { .name = "environment", .type = FIELD_MAPPING, .read = read_environment },
+        { .name = "user", .read = read_user },
+        { .name = "stopSignal", .read = read_stop_signal },
+        { .name = "stopTimeout",
+          .type = FIELD_DURATION,
+          .max = 3600 * NSEC_PER_SEC,
+          FIELD_OF(struct policy, process.stop_timeout_ns) },
+        { .name = "apiVersion", .place = FIELD_IN_CLUSTER, .elsewhere = "a target is given by kind: Process and its command" },
+        { .name = "name", .place = FIELD_IN_CLUSTER, .elsewhere = "a target is given by kind: Process and its command" },
+        { 0 },
+};
