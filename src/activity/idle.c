@@ -152,6 +152,49 @@ void idle_judge(const struct policy *policy, const struct workload_snapshot *sna
         *ret_verdict = verdict;
 }
 
+/* Whether @verdict says more than @other of a policy that both are parts of. */
+static bool outweighs(const struct idle_verdict *verdict, const struct idle_verdict *other)
+{
+        static const int weight[] = { [VERDICT_IDLE] = 0, [VERDICT_UNKNOWN] = 1, [VERDICT_BUSY] = 2 };
+
+        if (verdict->verdict != other->verdict)
+                return weight[verdict->verdict] > weight[other->verdict];
+        return verdict->verdict == VERDICT_IDLE && verdict->idle_ns < other->idle_ns;
+}
+
+static void name_part(const char *name, struct idle_verdict *verdict)
+{
+        char reason[sizeof(verdict->reason)];
+
+        if (!name)
+                return;
+        memcpy(reason, verdict->reason, sizeof(reason));
+        snprintf(verdict->reason, sizeof(verdict->reason), "%.80s: %.100s", name, reason);
+}
+
+void idle_judge_all(const struct policy *policy, const struct idle_part *parts, size_t n_parts, uint64_t awake_since_ns,
+                    unsigned factor, uint64_t now_ns, struct idle_verdict *ret_verdict)
+{
+        struct idle_verdict all, one;
+        uint64_t look_again_ns;
+
+        idle_judge(policy, NULL, -ENOENT, awake_since_ns, factor, now_ns, &all);
+        snprintf(all.reason, sizeof(all.reason), "nothing of it is watched");
+        look_again_ns = all.look_again_ns;
+        for (size_t i = 0; i < n_parts; i++) {
+                const struct idle_part *part = &parts[i];
+
+                idle_judge(policy, part->snapshot, part->error, MAX(awake_since_ns, part->watched_since_ns), factor, now_ns, &one);
+                look_again_ns = MIN(look_again_ns, one.look_again_ns);
+                if (i > 0 && !outweighs(&one, &all))
+                        continue;
+                name_part(part->name, &one);
+                all = one;
+        }
+        all.look_again_ns = look_again_ns;
+        *ret_verdict = all;
+}
+
 unsigned flapping_factor(unsigned factor, bool woken_by_cut_client)
 {
         if (woken_by_cut_client)

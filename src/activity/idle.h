@@ -23,6 +23,18 @@ struct idle_verdict {
 void idle_judge(const struct policy *policy, const struct workload_snapshot *snapshot, int error, uint64_t awake_since_ns,
                 unsigned factor, uint64_t now_ns, struct idle_verdict *ret_verdict);
 
+struct idle_part {                                /* one of a policy's workloads: a pod */
+        const char *name;                         /* for the reason, or NULL */
+        const struct workload_snapshot *snapshot; /* NULL: it could not be read, because of @error */
+        int error;
+        uint64_t watched_since_ns; /* what was before is not known: bounds how long it can have been idle */
+};
+
+/* The verdict on all of them: busy if one is, else unknown if one is, else idle for as long as the one that has been idle for the
+ * shortest time. Of none nothing is known. The CPU limit is each one's own. */
+void idle_judge_all(const struct policy *policy, const struct idle_part *parts, size_t n_parts, uint64_t awake_since_ns,
+                    unsigned factor, uint64_t now_ns, struct idle_verdict *ret_verdict);
+
 /* Flapping: a client whose connection the sleep had cut and that woke the workload at once doubles idle.after for it, at most 16
  * times; a wake by anybody else halves it. */
 enum { FLAPPING_FACTOR_MAX = 16 };

@@ -214,6 +214,83 @@ static void the_cpu_window_shrinks_to_idle_after_but_not_below_a_second(void **s
         assert_int_equal(millicores, 10);
 }
 
+static struct idle_verdict judge_all(const struct idle_part *parts, size_t n_parts)
+{
+        struct policy policy = { .idle = defaults };
+        struct idle_verdict verdict;
+
+        idle_judge_all(&policy, parts, n_parts, NOW - 3600 * S, 1, NOW, &verdict);
+        return verdict;
+}
+
+static void several_pods_are_idle_since_the_last_of_them_is(void **state)
+{
+        struct workload_snapshot later = quiet;
+        const struct idle_part parts[] = { { .name = "web-a", .snapshot = &quiet }, { .name = "web-b", .snapshot = &later } };
+        struct idle_verdict verdict;
+
+        later.last_ns = NOW - 400 * S;
+        verdict = judge_all(parts, 2);
+        assert_int_equal(verdict.verdict, VERDICT_IDLE);
+        assert_int_equal(verdict.idle_ns, 400 * S);
+        assert_string_equal(verdict.reason, "web-b: no activity for 6m40s");
+}
+
+static void one_busy_pod_keeps_all_awake_even_beside_one_that_cannot_be_read(void **state)
+{
+        struct workload_snapshot busy = quiet;
+        const struct idle_part parts[] = { { .name = "web-a", .error = -EIO },
+                                           { .name = "web-b", .snapshot = &busy },
+                                           { .name = "web-c", .snapshot = &quiet } };
+        struct idle_verdict verdict;
+
+        busy.last_ns = NOW - 297 * S;
+        verdict = judge_all(parts, 3);
+        assert_int_equal(verdict.verdict, VERDICT_BUSY);
+        assert_string_equal(verdict.reason, "web-b: last activity was 4m57s ago; idle after 5m");
+        assert_int_equal(verdict.look_again_ns, NOW + 3 * S);
+        assert_int_equal(verdict.idle_ns, 0);
+}
+
+static void one_pod_that_cannot_be_read_makes_idle_ones_unknown(void **state)
+{
+        const struct idle_part parts[] = { { .name = "web-a", .snapshot = &quiet },
+                                           { .name = "web-b", .error = -EIO },
+                                           { .name = "web-c", .snapshot = &quiet } };
+        struct idle_verdict verdict = judge_all(parts, 3);
+
+        assert_int_equal(verdict.verdict, VERDICT_UNKNOWN);
+        assert_string_equal(verdict.reason, "web-b: its activity could not be read: Input/output error");
+}
+
+static void a_pod_is_not_idle_for_longer_than_it_is_watched(void **state)
+{
+        const struct idle_part parts[] = { { .snapshot = &quiet, .watched_since_ns = NOW - 299 * S }, { .snapshot = &quiet } };
+
+        assert_int_equal(judge_all(parts, 2).verdict, VERDICT_BUSY);
+}
+
+static void without_a_pod_nothing_is_known(void **state)
+{
+        struct idle_verdict verdict = judge_all(NULL, 0);
+
+        assert_int_equal(verdict.verdict, VERDICT_UNKNOWN);
+        assert_string_equal(verdict.reason, "nothing of it is watched");
+}
+
+static void a_pod_with_a_long_name_does_not_spill(void **state)
+{
+        char name[400];
+        const struct idle_part part = { .name = name, .snapshot = &quiet };
+        struct idle_verdict verdict;
+
+        memset(name, 'x', sizeof(name) - 1);
+        name[sizeof(name) - 1] = '\0';
+        verdict = judge_all(&part, 1);
+        assert_true(strlen(verdict.reason) < sizeof(verdict.reason));
+        assert_non_null(strstr(verdict.reason, "no activity for 10m"));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -232,6 +309,12 @@ int main(void)
                 cmocka_unit_test(the_flapping_factor_doubles_to_16_and_halves_to_1),
                 cmocka_unit_test(cpu_use_is_averaged_over_the_last_minute),
                 cmocka_unit_test(the_cpu_window_shrinks_to_idle_after_but_not_below_a_second),
+                cmocka_unit_test(several_pods_are_idle_since_the_last_of_them_is),
+                cmocka_unit_test(one_busy_pod_keeps_all_awake_even_beside_one_that_cannot_be_read),
+                cmocka_unit_test(one_pod_that_cannot_be_read_makes_idle_ones_unknown),
+                cmocka_unit_test(a_pod_is_not_idle_for_longer_than_it_is_watched),
+                cmocka_unit_test(without_a_pod_nothing_is_known),
+                cmocka_unit_test(a_pod_with_a_long_name_does_not_spill),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
