@@ -5,10 +5,8 @@
 
 #include "activity/activity.h"
 #include "base/time.h"
-#include "bpf/features.h"
 #include "hold/hold.h"
-#include "serve/event_log.h"
-#include "serve/why.h"
+#include "serve/answers.h"
 #include "standalone/manager.h"
 
 static json_t *phases_json(const struct manager *manager)
@@ -86,23 +84,9 @@ static void get_policy(struct http_request *request, void *userdata)
 static void get_why(struct http_request *request, void *userdata)
 {
         struct managed *managed = named_policy(request, userdata);
-        _cleanup_(freep) char *text = NULL;
-        json_t *policy;
-        int r;
 
-        if (!managed)
-                return;
-
-        policy = managed_json(managed);
-        r = policy ? why_text(policy, &text) : -ENOMEM;
-        if (r < 0) {
-                json_decref(policy);
-                http_reply_error(request, 500, "cannot say why: %s", strerror(-r));
-                return;
-        }
-        http_reply_json(request, 200,
-                        json_pack("{ss, ss, ss, so}", "name", managed->policy->name, "phase",
-                                  phase_to_string(managed->machine.phase), "text", text, "policy", policy));
+        if (managed)
+                answer_why(request, managed_json(managed));
 }
 
 static void reply_to_operator(struct http_request *request, const struct managed *managed, int r, const char *message)
@@ -147,40 +131,18 @@ static void get_held(struct http_request *request, void *userdata)
         http_reply_json(request, 200, json_pack("{so}", "packets", hold_list(manager->context.hold)));
 }
 
-/* The sequence number that ?after= names, 0 without one; answers 400 when it is no number. */
-static bool parse_after(struct http_request *request, uint64_t *ret_after)
-{
-        const char *text = http_request_query(request, "after");
-        char *end = NULL;
-
-        *ret_after = 0;
-        if (!text)
-                return true;
-        errno = 0;
-        *ret_after = strtoull(text, &end, 10);
-        if (*text >= '0' && *text <= '9' && *end == '\0' && errno == 0)
-                return true;
-
-        http_reply_error(request, 400, "after: \"%s\" is not a sequence number; write it like after=17", text);
-        return false;
-}
-
 static void get_events(struct http_request *request, void *userdata)
 {
         struct manager *manager = userdata;
-        uint64_t after;
 
-        if (parse_after(request, &after))
-                http_reply_json(request, 200, json_pack("{so}", "events", event_log_list(manager->context.events, after)));
+        answer_events(request, manager->context.events);
 }
 
 static void get_event_stream(struct http_request *request, void *userdata)
 {
         struct manager *manager = userdata;
-        uint64_t after;
 
-        if (parse_after(request, &after))
-                http_reply_event_stream(request, manager->context.events, after);
+        answer_event_stream(request, manager->context.events);
 }
 
 static void get_programs(struct http_request *request, void *userdata)
@@ -202,33 +164,27 @@ static void get_maps(struct http_request *request, void *userdata)
 
 static void get_features(struct http_request *request, void *userdata)
 {
-        http_reply_json(request, 200, json_pack("{so}", "features", features_json()));
+        answer_features(request);
 }
 
 static void get_metrics(struct http_request *request, void *userdata)
 {
-        char *text;
+        char *text = NULL;
         int r = manager_metrics_text(userdata, &text);
 
-        if (r < 0)
-                http_reply_error(request, 500, "cannot write the metrics: %s", strerror(-r));
-        else
-                http_reply_text(request, 200, "text/plain; version=0.0.4; charset=utf-8", text);
+        answer_metrics(request, r, text);
 }
 
 static void get_healthz(struct http_request *request, void *userdata)
 {
-        http_reply_text(request, 200, "text/plain; charset=utf-8", strdup("ok\n"));
+        answer_ok(request);
 }
 
 static void get_readyz(struct http_request *request, void *userdata)
 {
         const struct manager *manager = userdata;
 
-        if (manager->ready)
-                http_reply_text(request, 200, "text/plain; charset=utf-8", strdup("ok\n"));
-        else
-                http_reply_text(request, 503, "text/plain; charset=utf-8", strdup("the policies are being set up\n"));
+        answer_ready(request, manager->ready ? NULL : "the policies are being set up");
 }
 
 const struct http_route manager_control_routes[] = {

@@ -2,7 +2,7 @@
 #include "activity/activity.h"
 #include "base/time.h"
 #include "hold/hold.h"
-#include "serve/event_log.h"
+#include "serve/families.h"
 #include "serve/metrics.h"
 #include "standalone/manager.h"
 
@@ -168,67 +168,14 @@ static void write_wakes(struct metrics_writer *writer, const struct manager *man
         }
 }
 
-static void write_hold(struct metrics_writer *writer, const struct manager *manager)
-{
-        struct hold_counter counters[HOLD_COUNTERS_MAX];
-        size_t n = hold_counters(manager->context.hold, counters);
-
-        metrics_family(writer, "lull_hold_attached");
-        metrics_sample(writer, NULL, hold_is_attached(manager->context.hold));
-
-        metrics_family(writer, "lull_hold_packets_total");
-        for (size_t i = 0; i < n; i++) {
-                const char *labels[] = { "verdict", counters[i].verdict, "reason", counters[i].reason, NULL };
-
-                metrics_sample(writer, labels, (double)counters[i].value);
-        }
-}
-
-/* @key of every program; the activity programs of all workloads have the same names and are added up, so that the label is bounded. */
-static void write_program_family(struct metrics_writer *writer, json_t *programs, const char *family, const char *key)
-{
-        json_t *totals = json_object(), *program, *total;
-        const char *name;
-        size_t i;
-
-        json_array_foreach(programs, i, program) {
-                name = json_string_value(json_object_get(program, "name"));
-                total = name ? json_object_get(totals, name) : NULL;
-                if (name)
-                        json_object_set_new(totals, name,
-                                            json_real(json_number_value(total) + json_number_value(json_object_get(program, key))));
-        }
-
-        metrics_family(writer, family);
-        json_object_foreach(totals, name, total) {
-                const char *labels[] = { "program", name, NULL };
-
-                metrics_sample(writer, labels, json_number_value(total));
-        }
-        json_decref(totals);
-}
-
 static void write_programs(struct metrics_writer *writer, const struct manager *manager)
 {
         json_t *programs = hold_programs(manager->context.hold), *others = activity_programs(manager->context.activity);
 
         json_array_extend(programs, others);
-        write_program_family(writer, programs, "lull_bpf_program_runs_total", "run_count");
-        write_program_family(writer, programs, "lull_bpf_program_run_seconds_total", "run_time_seconds");
+        write_program_families(writer, programs);
         json_decref(programs);
         json_decref(others);
-}
-
-static void write_daemon(struct metrics_writer *writer, const struct manager *manager)
-{
-        const char *labels[] = { "version", LULL_VERSION, NULL };
-
-        metrics_family(writer, "lull_build_info");
-        metrics_sample(writer, labels, 1);
-        metrics_family(writer, "lull_configuration_errors");
-        metrics_sample(writer, NULL, (double)manager->n_configuration_errors);
-        metrics_family(writer, "lull_events_lost_total");
-        metrics_sample(writer, NULL, (double)event_log_lost(manager->context.events));
 }
 
 int manager_metrics_text(struct manager *manager, char **ret_text)
@@ -244,13 +191,15 @@ int manager_metrics_text(struct manager *manager, char **ret_text)
                 if (manager->policies[i]->machine.phase == PHASE_AWAKE)
                         managed_look(manager->policies[i]);
 
-        write_daemon(writer, manager);
+        write_daemon_families(writer, manager->context.events);
+        metrics_family(writer, "lull_configuration_errors");
+        metrics_sample(writer, NULL, (double)manager->n_configuration_errors);
         write_phases(writer, manager);
         write_conditions(writer, manager);
         write_transitions(writer, manager);
         write_wakes(writer, manager);
         write_policy_families(writer, manager);
-        write_hold(writer, manager);
+        write_hold_families(writer, manager->context.hold);
         write_programs(writer, manager);
         return metrics_writer_finish(writer, ret_text);
 }

@@ -10,11 +10,11 @@
 #include "activity/activity.h"
 #include "base/cgroup.h"
 #include "base/directory.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "hold/hold.h"
 #include "hold/sockets.h"
+#include "serve/daemon.h"
 #include "serve/event_log.h"
 #include "standalone/readiness.h"
 
@@ -75,15 +75,6 @@ static void on_retired(struct managed *managed, void *userdata)
         sd_event_source_set_enabled(manager->reaper, SD_EVENT_ONESHOT);
 }
 
-static int on_stop(sd_event_source *source, const struct signalfd_siginfo *signal, void *userdata)
-{
-        struct manager *manager = userdata;
-
-        sd_notify(false, "STOPPING=1");
-        log_info("stopping; workloads stay as they are");
-        return sd_event_exit(manager->context.event, 0);
-}
-
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *signal, void *userdata)
 {
         struct manager *manager = userdata;
@@ -105,23 +96,14 @@ static int make_event_loop(struct manager *manager)
         sigset_t signals;
         int r;
 
+        r = daemon_event_new(&context->event);
+        if (r < 0)
+                return r;
         sigemptyset(&signals);
-        sigaddset(&signals, SIGTERM);
-        sigaddset(&signals, SIGINT);
         sigaddset(&signals, SIGHUP);
         sigaddset(&signals, SIGCHLD);
         if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
                 return -errno;
-
-        r = sd_event_new(&context->event);
-        if (r < 0)
-                return r;
-        r = sd_event_add_signal(context->event, NULL, SIGTERM, on_stop, manager);
-        if (r < 0)
-                return r;
-        r = sd_event_add_signal(context->event, NULL, SIGINT, on_stop, manager);
-        if (r < 0)
-                return r;
         r = sd_event_add_signal(context->event, NULL, SIGHUP, on_reload, manager);
         if (r < 0)
                 return r;
@@ -129,7 +111,7 @@ static int make_event_loop(struct manager *manager)
         if (r < 0)
                 return r;
         sd_event_source_set_enabled(manager->reaper, SD_EVENT_OFF);
-        return sd_event_set_watchdog(context->event, true);
+        return 0;
 }
 
 /* A workload that was woken once takes some ten descriptors, and the usual soft limit is 1024: there for what uses select(), which lulld
@@ -181,61 +163,6 @@ static int make_directories(struct manager *manager)
         return r;
 }
 
-/* Keeps a second daemon away from the first one's state. */
-static int take_lock(struct manager *manager)
-{
-        _cleanup_(freep) char *path = NULL;
-        int r;
-
-        if (asprintf(&path, "%s/lulld.lock", manager->options->run_dir) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        r = lock_take(path, &manager->lock_fd);
-        if (r == -EBUSY)
-                log_error("another lulld serves %s; stop it, or give this one a --run-dir of its own", manager->options->run_dir);
-        else if (r < 0)
-                log_error("cannot lock %s: %s", path, strerror(-r));
-        return r;
-}
-
-static int make_control(struct manager *manager)
-{
-        _cleanup_(freep) char *path = NULL;
-        int fd = -1, r;
-
-        if (asprintf(&path, "%s/control.sock", manager->options->run_dir) < 0)
-                return -ENOMEM;
-
-        /* With the lock taken, what stands there is stale, even if a child of the earlier daemon still has it open. */
-        unlink(path);
-        r = http_listen_unix(path, &fd);
-        if (r < 0)
-                log_error("cannot listen on %s: %s", path, strerror(-r));
-        if (r < 0)
-                return r;
-        return http_server_new(manager->context.event, fd, manager_control_routes, manager, &manager->control);
-}
-
-static int make_metrics(struct manager *manager)
-{
-        const char *address = manager->options->metrics;
-        int fd = -1, r;
-
-        if (!address)
-                return 0;
-
-        r = http_listen_tcp(address, &fd);
-        if (r == -EINVAL)
-                log_error("--metrics: \"%s\" is not an address and port; write it like 127.0.0.1:9474 or [::1]:9474, or \"none\"",
-                          address);
-        else if (r < 0)
-                log_error("--metrics: cannot listen on %s: %s", address, strerror(-r));
-        if (r < 0)
-                return r;
-        return http_server_new(manager->context.event, fd, manager_metrics_routes, manager, &manager->metrics);
-}
-
 static int make_parts(struct manager *manager)
 {
         static const struct hold_callbacks hold_callbacks = {
@@ -285,13 +212,13 @@ int manager_new(const struct options *options, struct manager **ret_manager)
         r = make_directories(manager);
         if (r < 0)
                 return r;
-        r = take_lock(manager);
+        r = daemon_lock(options->run_dir, &manager->lock_fd);
         if (r < 0)
                 return r;
-        r = make_control(manager);
+        r = daemon_serve_control(manager->context.event, options->run_dir, manager_control_routes, manager, &manager->control);
         if (r < 0)
                 return r;
-        r = make_metrics(manager);
+        r = daemon_serve_metrics(manager->context.event, options->metrics, manager_metrics_routes, manager, &manager->metrics);
         if (r < 0)
                 return r;
         r = make_parts(manager);
