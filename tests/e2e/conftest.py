@@ -13,7 +13,7 @@ import lull as deployed                      # noqa: E402  pylint: disable=wrong
 import places as clients                     # noqa: E402  pylint: disable=wrong-import-position
 import workloads                             # noqa: E402  pylint: disable=wrong-import-position
 from lullcluster import cluster as clusters  # noqa: E402  pylint: disable=wrong-import-position
-from lullcluster import down, up             # noqa: E402  pylint: disable=wrong-import-position
+from lullcluster import down, image, up      # noqa: E402  pylint: disable=wrong-import-position
 
 
 @pytest.fixture(scope="session", name="running")
@@ -80,6 +80,15 @@ def fixture_pods_of_clients(running):
 def fixture_places(cluster, pods_of_clients):
     """Where clients are: see places.Places."""
     return clients.Places(cluster, pods_of_clients)
+
+
+@pytest.fixture(scope="session", name="relay_image")
+def fixture_relay_image(running, tmp_path_factory):
+    """The image of images/relay.c, on every node: its name."""
+    directory = tmp_path_factory.mktemp("relay")
+    image.compile_static(HERE / "images/relay.c", directory / "bin/relay")
+    running.import_image(directory, "lull.test/relay:1", ["/bin/relay"])
+    return "lull.test/relay:1"
 
 
 @pytest.hookimpl(hookwrapper=True)

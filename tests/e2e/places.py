@@ -131,6 +131,17 @@ def errors(dialled):
     return sorted(one.error for one in dialled if one.error)
 
 
+class Within:
+    """A network namespace, with dial() as PodPlace has it."""
+
+    def __init__(self, place):
+        self.place, self.namespace = place, place.namespace
+        self.connect, self.get = place.connect, place.get
+
+    def dial(self, address, port=80, timeout=60):
+        return dial(self.place, address, port, timeout)
+
+
 class PodPlace:
     """Within a container, its cgroup too: by kubectl exec of the image's curl."""
 
@@ -183,15 +194,15 @@ class Places:
 
     def __init__(self, cluster, pods):
         self.cluster, self.pods = cluster, pods
-        self.outside = cluster.client
+        self.outside = Within(cluster.client)
 
     def pod(self, node):
         """The network of a pod on that node."""
-        return self.cluster.in_pod(self.pods[node, "pod"])
+        return Within(self.cluster.in_pod(self.pods[node, "pod"]))
 
     def node(self, node):
         """A process of the node itself."""
-        return self.cluster.nodes[node]
+        return Within(self.cluster.nodes[node])
 
     def in_container(self, node, kind="pod"):
         """A process in a container; kind "host": in the node's network."""

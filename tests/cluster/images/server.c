@@ -2,6 +2,8 @@
 /* An HTTP server for pods: answers every request with "HOSTNAME PEER" and goes on with the connection.
  *
  *     server [PORT [LISTEN_AFTER_MS]]
+ *
+ * A request for /after/MS is answered after so many milliseconds.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -21,10 +23,12 @@ static void end(int number)
         _exit(0);
 }
 
-/* A request without a body ends at its first empty line; others are not for this server. */
+/* A request without a body ends at its first empty line; others are not for this server. Returns after how many milliseconds it is
+ * to be answered, or -1. */
 static int read_request(int fd)
 {
         char buffer[8192];
+        int after_ms = 0;
         size_t length = 0;
 
         while (length < sizeof(buffer) - 1) {
@@ -34,8 +38,10 @@ static int read_request(int fd)
                         return -1;
                 length += (size_t)more;
                 buffer[length] = '\0';
-                if (strstr(buffer, "\r\n\r\n"))
-                        return 0;
+                if (!strstr(buffer, "\r\n\r\n"))
+                        continue;
+                sscanf(buffer, "GET /after/%d", &after_ms);
+                return after_ms;
         }
         return -1;
 }
@@ -57,13 +63,16 @@ static void *converse(void *argument)
         int fd = (int)(intptr_t)argument;
         const char *host = getenv("HOSTNAME");
         char peer[INET6_ADDRSTRLEN], body[512], answer[1024];
+        int after_ms;
 
         peer_name(fd, peer, sizeof(peer));
         snprintf(body, sizeof(body), "%s %s\n", host ? host : "?", peer);
         snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
-        while (read_request(fd) == 0)
+        while ((after_ms = read_request(fd)) >= 0) {
+                usleep((useconds_t)after_ms * 1000);
                 if (send(fd, answer, strlen(answer), MSG_NOSIGNAL) < 0)
                         break;
+        }
         close(fd);
         return NULL;
 }
