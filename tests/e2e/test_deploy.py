@@ -46,6 +46,17 @@ def test_the_controller_may_do_this_and_nothing_else(installed):
         "leases.coordination.k8s.io": READ | {"create", "update", "patch"}}
 
 
+def test_applying_the_manifests_again_changes_nothing(installed):
+    def generations():
+        return {item["metadata"]["name"]: item["metadata"]["generation"] for kind in ("daemonsets", "deployments")
+                for item in installed.api.get(f"/apis/apps/v1/namespaces/{deployed.NAMESPACE}/{kind}")["items"]}
+    before = generations()
+
+    installed.apply()
+
+    assert generations() == before
+
+
 def pod_of(lull, kind, name):
     template = lull.api.get(f"/apis/apps/v1/namespaces/{deployed.NAMESPACE}/{kind}/{name}")["spec"]["template"]
     spec = {key: value for key, value in template["spec"].items() if key not in ("serviceAccountName", "serviceAccount",

@@ -50,6 +50,9 @@ class Workload:
     def status(self):
         return self.lull.policy(self.namespace, self.name)["status"]
 
+    def has_slept(self):
+        return bool((self.status().get("lastSleep") or {}).get("time"))
+
     def replicas(self):
         return self.lull.api.get(f"{DEPLOYMENTS.format(self.namespace)}/{self.name}")["spec"]["replicas"]
 
