@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From what the cluster has to what a policy's status says: which frontends its Services have, which endpoints answer for them, and
- * what is wrong about it. Pure: objects in, values out; the caller owns the watches.
+ * what is wrong about it. Pure: objects in, values out; the caller owns the watches, and asks only once they are complete: what is
+ * not among the input does not exist.
+ *
+ * Which frontends a Service has is what kube-proxy makes of it (k8s.io/kubernetes/pkg/proxy/serviceport.go): source ranges apply to
+ * load balancers' addresses only, each family to its own; a load balancer whose ipMode is Proxy has no address here, for its
+ * packets arrive at the node port. Results are in an order that depends on nothing but their content.
  */
 #pragma once
 
 #include <stddef.h>
 
+#include "controller/target.h"
 #include "kube/resource.h"
 #include "kube/scale_to_zero.h"
 
@@ -29,7 +35,9 @@ struct resolve_input {
         size_t n_services;
         const struct kube_endpoint_slice *const *slices; /* likewise */
         size_t n_slices;
-        const json_t *pod_labels; /* of the target's pod template; NULL: not known, then spec.services must say */
+        const struct target_state *target; /* or NULL: not looked at */
+        const json_t
+                *pod_labels; /* of the target's pod template; NULL: @target's, and where that has none, spec.services must say */
         const struct resolve_probe *probes;
         size_t n_probes;
         const struct resolve_parking *parking;
@@ -38,7 +46,18 @@ struct resolve_input {
 
 enum { RESOLVE_PROBLEMS_MAX = 8, RESOLVE_NODES_MAX = 5000 };
 
-struct resolve_problem {           /* becomes a condition; see docs/kubernetes.md */
+/* Becomes a condition; at most one of each type, what concerns several Services joined in its message.
+ *
+ *   TargetUnusable      NotFound, NotScalable                                                    forbids sleep
+ *   ServiceMissing      NotFound, NoneSelectsPods, LabelsUnknown, SelectsOtherPods               forbids sleep
+ *   ServiceUnsupported  Headless, NoSelector, ExternalName                                       forbids sleep
+ *   PortUnsupported     SCTP, and protocols to come                                              forbids sleep
+ *   ServiceShared       OtherPods: endpoints that are not the target's                           forbids sleep
+ *   BoundExceeded       Frontends, Ports, Nodes                                                  forbids sleep
+ *   NotReadyAddresses   PublishNotReady: lull goes by readiness all the same
+ *   SessionAffinity     ClientIP: first packets wait for the data plane
+ */
+struct resolve_problem {
         const char *type, *reason; /* static */
         char *message;             /* what is wrong and what to do */
 };
@@ -49,8 +68,10 @@ struct resolution {
         struct status_endpoint *endpoints; /* at most STATUS_ENDPOINTS_MAX, ready ones first; terminating ones never */
         size_t n_endpoints;
         size_t n_ready; /* of all endpoints, also of those past the bound */
-        char **nodes;   /* that run its pods, ready or not, each once, sorted */
+        char **nodes;   /* that run its pods, ready or not, or terminating and still serving; each once, sorted */
         size_t n_nodes;
+        struct status_port *ports; /* on which its pods serve; of a backend without endpoints those that the object's status has */
+        size_t n_ports;
         struct resolve_problem problems[RESOLVE_PROBLEMS_MAX];
         size_t n_problems;
         bool can_sleep; /* no problem forbids it */

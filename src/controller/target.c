@@ -124,8 +124,10 @@ static void scale_show(const struct watched_object *object, struct target_state 
                 return;
         state->replicas = scale->replicas;
         state->selector = scale->selector;
-        if (!state->pod_labels)
-                state->pod_labels = object->scale_labels;
+        if (state->pod_labels)
+                return;
+        state->pod_labels = object->scale_labels;
+        state->labels_partial = true;
 }
 
 static void value_show(const struct target_object *value, struct target_state *state)

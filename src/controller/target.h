@@ -20,6 +20,7 @@ struct target_state {
         uint32_t replicas;        /* asked for: spec.replicas; a Job: 0 suspended, else 1 */
         uint32_t ready;           /* status.readyReplicas, where the kind has it */
         const json_t *pod_labels; /* of the template; where the kind has none, what its selector says; or NULL */
+        bool labels_partial;      /* ... which have others too */
         const char *selector;     /* of its pods, text form, or "" */
         const char *uid;
         const char *failure; /* why it makes no pods, from its conditions ("exceeded quota: …"), or NULL */

@@ -50,7 +50,8 @@ struct kube_service {
         bool client_affinity;                /* sessionAffinity: ClientIP */
         json_t *selector;                    /* object, or NULL */
         struct address *cluster_ips, *external_ips,
-                *load_balancer_ips; /* the last from status.loadBalancer.ingress; host names left out */
+                *load_balancer_ips; /* the last from status.loadBalancer.ingress; without host names, and without
+                                     * those of ipMode Proxy: their packets come to the node ports */
         size_t n_cluster_ips, n_external_ips, n_load_balancer_ips;
         struct prefix *source_ranges;
         size_t n_source_ranges;

@@ -67,6 +67,13 @@ static void cluster_ips_read(struct field_reader *reader, const json_t *spec, st
                 service->n_cluster_ips = 1;
 }
 
+static bool text_is(struct field_reader *reader, const json_t *spec, const char *key, const char *wanted, const char *field)
+{
+        const char *text = field_text(reader, spec, key, field);
+
+        return text && strcmp(text, wanted) == 0;
+}
+
 static void load_balancer_read(struct field_reader *reader, const json_t *object, struct kube_service *service)
 {
         const json_t *status = field_object(reader, object, "status", "status");
@@ -81,7 +88,7 @@ static void load_balancer_read(struct field_reader *reader, const json_t *object
         json_array_foreach(list, i, entry) {
                 const char *text = field_text(reader, entry, "ip", "status.loadBalancer.ingress[].ip");
 
-                if (!text || !*text)
+                if (!text || !*text || text_is(reader, entry, "ipMode", "Proxy", "status.loadBalancer.ingress[].ipMode"))
                         continue;
                 if (address_parse(text, &service->load_balancer_ips[service->n_load_balancer_ips]) < 0)
                         field_fail(reader, -EBADMSG, "status.loadBalancer.ingress[].ip");
@@ -136,13 +143,6 @@ static void ports_read(struct field_reader *reader, const json_t *spec, struct k
                 return;
         json_array_foreach(list, i, entry)
                 port_read(reader, entry, &service->ports[service->n_ports++]);
-}
-
-static bool text_is(struct field_reader *reader, const json_t *spec, const char *key, const char *wanted, const char *field)
-{
-        const char *text = field_text(reader, spec, key, field);
-
-        return text && strcmp(text, wanted) == 0;
 }
 
 static void spec_read(struct field_reader *reader, const json_t *spec, struct kube_service *service)

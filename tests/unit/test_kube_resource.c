@@ -39,7 +39,8 @@ static void a_service_is_read(void **state)
                 "\"selector\":{\"app\":\"web\"},\"ports\":["
                 "{\"name\":\"http\",\"protocol\":\"TCP\",\"port\":80,\"targetPort\":8080,\"nodePort\":30080},"
                 "{\"name\":\"dns\",\"protocol\":\"UDP\",\"port\":53,\"targetPort\":\"named\"},{\"name\":\"plain\",\"port\":9}]},"
-                "\"status\":{\"loadBalancer\":{\"ingress\":[{\"hostname\":\"a.example\"},{\"ip\":\"203.0.113.9\"}]}}}");
+                "\"status\":{\"loadBalancer\":{\"ingress\":[{\"hostname\":\"a.example\"},{\"ip\":\"203.0.113.9\"},"
+                "{\"ip\":\"203.0.113.10\",\"ipMode\":\"Proxy\"}]}}}");
         _cleanup_(kube_service_freep) struct kube_service *service = NULL;
         const char *field = NULL;
 
