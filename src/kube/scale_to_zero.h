@@ -21,6 +21,7 @@ enum {
         STATUS_IGNORED_MAX = 256,
         STATUS_CONDITIONS_MAX = 16,
         STATUS_HEADERS_MAX = 16, /* of a probe */
+        IDLE_FACTOR_MAX = 16,
 };
 
 enum frontend_origin {

@@ -245,6 +245,7 @@ void scale_to_zero_status_read(struct field_reader *reader, const json_t *status
         ret_status->ignored = prefixes_read(reader, ignored, STATUS_IGNORED_MAX, &ret_status->n_ignored, "status.ignored");
         last_read(reader, status, ret_status);
         ret_status->saved_replica_seconds = saved_read(reader, status);
+        ret_status->idle_factor = MAX(field_number(reader, status, "idleFactor", 1, IDLE_FACTOR_MAX, "status.idleFactor"), 1u);
         ret_status->observed_generation = field_integer(reader, status, "observedGeneration", 0, "status.observedGeneration");
         conditions_read(reader, status, ret_status);
 }

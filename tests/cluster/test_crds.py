@@ -32,7 +32,7 @@ STATUS = {
     "selector": "app=web", "ports": [{"backend": "web/http", "port": 8080, "protocol": "TCP"}], "ignored": ["10.77.1.9/32"],
     "lastWake": {"time": "2026-01-31T12:00:00.000001Z", "cause": "Packet", "source": "10.77.1.6:40000", "node": "n2"},
     "lastSleep": {"time": "2026-01-31T11:00:00.000000Z", "reason": "idle for 5m"},
-    "savedReplicaSeconds": 1234.5, "observedGeneration": 1,
+    "savedReplicaSeconds": 1234.5, "idleFactor": 4, "observedGeneration": 1,
     "conditions": [
         {"type": "Autoscaled", "status": "False", "reason": "Fine", "message": "", "lastTransitionTime": "2026-01-31T12:00:00.000000Z",
          "observedGeneration": 1},

@@ -55,7 +55,7 @@ static const char full_status[] =
         "'ignored':['10.77.1.9/32','fd00::9/128'],"
         "'lastWake':{'time':'2026-01-31T12:00:00.000001Z','cause':'Packet','source':'10.77.1.6:40000','node':'n2'},"
         "'lastSleep':{'time':'2026-01-31T11:00:00.000000Z','reason':'idle for 5m'},"
-        "'savedReplicaSeconds':1234.5,'observedGeneration':3,"
+        "'savedReplicaSeconds':1234.5,'idleFactor':4,'observedGeneration':3,"
         "'conditions':[{'type':'WakeFailed','status':'True','reason':'Unschedulable','message':'0/2 nodes are available',"
         "'lastTransitionTime':'2026-01-31T12:00:00.000000Z','observedGeneration':3},"
         "{'type':'DryRun','status':'False','reason':'Off','message':'','lastTransitionTime':'2026-01-31T10:00:00.000000Z',"
@@ -262,6 +262,7 @@ static void wrong_fields_of_a_status_are_named(void **state)
                 { "'lastWake':{'time':1}", "status.lastWake.time" },
                 { "'lastSleep':{'time':''}", "status.lastSleep.time" },
                 { "'savedReplicaSeconds':'1'", "status.savedReplicaSeconds" },
+                { "'idleFactor':17", "status.idleFactor" },
                 { "'observedGeneration':1.5", "status.observedGeneration" },
                 { "'conditions':[{}]", "status.conditions[].type" },
                 { "'conditions':[{'type':'A','status':true}]", "status.conditions[].status" },

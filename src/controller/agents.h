@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agents of all nodes: whether each is alive, by its Lease, and what it last said, by its NodeActivity. Pure: time is passed in
+ * (CLOCK_MONOTONIC), and what others write as times is compared for equality only.
+ *
+ * An agent is *fresh* for the duration that its Lease names (at most AGENT_FRESH_MAX_NS) after the Lease was seen to change. One whose
+ * Lease was there already when this replica first looked, and has not changed since, is *unproven* for as long: sleeps wait for it,
+ * but nothing that it says counts.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+#include "kube/node_activity.h"
+#include "kube/resource.h"
+
+#define AGENT_FRESH_MAX_NS (40 * UINT64_C(1000000000))
+enum { AGENTS_MAX = 20000 };
+
+enum agent_freshness {
+        AGENT_STALE, /* or never heard of */
+        AGENT_UNPROVEN,
+        AGENT_FRESH,
+};
+
+struct agents;
+
+struct agent_view {
+        const char *node;
+        enum agent_freshness freshness;
+        const struct node_activity *activity; /* or NULL */
+};
+
+int agents_new(struct agents **ret_agents);
+struct agents *agents_free(struct agents *agents);
+DEFINE_CLEANUP(struct agents, agents_free)
+
+/* A Lease called AGENT_LEASE_PREFIX and the node's name was seen, for the first time or changed. Others are left alone. Returns whether
+ * somebody has become fresh by it, -E2BIG past AGENTS_MAX, or -ENOMEM. */
+int agents_lease(struct agents *agents, const struct kube_lease *lease, uint64_t now_ns);
+void agents_lease_gone(struct agents *agents, const struct kube_lease *lease);
+/* What @node's agent says, from now on; NULL: nothing any more. Not copied. */
+int agents_activity(struct agents *agents, const char *node, const struct node_activity *activity);
+
+struct agent_view agents_get(const struct agents *agents, const char *node, uint64_t now_ns);
+/* A negative result ends the walk and is returned. */
+int agents_each(const struct agents *agents, uint64_t now_ns, int (*each)(const struct agent_view *agent, void *userdata),
+                void *userdata);
+size_t agents_count(const struct agents *agents, enum agent_freshness freshness, uint64_t now_ns);
+/* When the next one ceases to be what it is, by time alone; 0: never. */
+uint64_t agents_deadline(const struct agents *agents, uint64_t now_ns);

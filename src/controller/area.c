@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "controller/controller_private.h"
+
+struct area *area_find(const struct controller *controller, const char *namespace)
+{
+        struct area *area;
+
+        HASH_FIND_STR(controller->areas, namespace, area);
+        return area;
+}
+
+int area_get(struct controller *controller, const char *namespace, struct area **ret_area)
+{
+        struct area *area = area_find(controller, namespace);
+
+        if (!area) {
+                area = calloc(1, sizeof(*area));
+                if (!area)
+                        return -ENOMEM;
+                area->namespace = strdup(namespace);
+                if (!area->namespace) {
+                        free(area);
+                        return -ENOMEM;
+                }
+                LIST_INIT(&area->subjects);
+                HASH_ADD_KEYPTR(hh, controller->areas, area->namespace, strlen(area->namespace), area);
+        }
+        *ret_area = area;
+        return 0;
+}
+
+void area_forget_if_empty(struct controller *controller, struct area *area)
+{
+        if (area->services.n > 0 || area->slices.n > 0 || area->autoscalers.n > 0 || !LIST_EMPTY(&area->subjects))
+                return;
+        HASH_DEL(controller->areas, area);
+        free(area->services.items);
+        free(area->slices.items);
+        free(area->autoscalers.items);
+        free(area->namespace);
+        free(area);
+}
+
+int pointers_add(struct pointers *pointers, void *item)
+{
+        if (pointers->n == pointers->room) {
+                size_t room = pointers->room ? 2 * pointers->room : 8;
+                void **items = reallocarray(pointers->items, room, sizeof(*items));
+
+                if (!items)
+                        return -ENOMEM;
+                pointers->items = items;
+                pointers->room = room;
+        }
+        pointers->items[pointers->n++] = item;
+        return 0;
+}
+
+void pointers_remove(struct pointers *pointers, const void *item)
+{
+        for (size_t i = 0; i < pointers->n; i++)
+                if (pointers->items[i] == item) {
+                        pointers->items[i] = pointers->items[--pointers->n];
+                        return;
+                }
+}
+
+void area_is_due(struct area *area)
+{
+        struct subject *subject;
+
+        LIST_FOREACH(subject, &area->subjects, neighbours)
+        {
+                subject->resolution_is_old = true;
+                subject_is_due(subject, false);
+        }
+}
+
+static bool may_have(const struct subject *subject, const char *service)
+{
+        const struct resolution *resolution = subject->resolution;
+        size_t length = strlen(service);
+
+        if (!resolution || resolution->n_frontends == 0 || resolution->n_problems > 0)
+                return true;
+        for (size_t i = 0; i < resolution->n_frontends; i++)
+                if (strncmp(resolution->frontends[i].backend, service, length) == 0 &&
+                    resolution->frontends[i].backend[length] == '/')
+                        return true;
+        return false;
+}
+
+void area_service_is_due(struct area *area, const char *service)
+{
+        struct subject *subject;
+
+        LIST_FOREACH(subject, &area->subjects, neighbours)
+        {
+                if (!may_have(subject, service))
+                        continue;
+                subject->resolution_is_old = true;
+                subject_is_due(subject, false);
+        }
+}
+
+/* By the time they were made, which the API has in seconds; then by name. */
+static bool is_older(const struct subject *a, const struct subject *b)
+{
+        int order = strcmp(subject_known(a)->created, subject_known(b)->created);
+
+        return order < 0 || (order == 0 && strcmp(a->key, b->key) < 0);
+}
+
+const char *area_rival(const struct subject *subject)
+{
+        const struct subject *other, *oldest = subject;
+
+        LIST_FOREACH(other, &subject->area->subjects, neighbours)
+        {
+                if (other != subject && other->target && target_reference_equal(&other->reference, &subject->reference) &&
+                    is_older(other, oldest))
+                        oldest = other;
+        }
+        return oldest == subject ? NULL : subject_known(oldest)->object->metadata.name;
+}
+
+const char *area_autoscaler(const struct subject *subject)
+{
+        const struct pointers *autoscalers = &subject->area->autoscalers;
+
+        for (size_t i = 0; i < autoscalers->n; i++) {
+                const struct autoscaler *autoscaler = autoscalers->items[i];
+
+                if (target_reference_equal(&autoscaler->target, &subject->reference))
+                        return autoscaler->name;
+        }
+        return NULL;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/evidence.h"
+
+#include <string.h>
+
+struct gathering {
+        const struct evidence_question *question;
+        struct evidence *evidence;
+};
+
+static void say_busy(struct evidence *evidence, const char *node, const char *reason, bool unknown)
+{
+        evidence->idle = false;
+        if (evidence->busy_node)
+                return;
+        evidence->busy_node = node;
+        evidence->busy_reason = reason;
+        evidence->busy_is_unknown = unknown;
+}
+
+static void say_unquiet(struct evidence *evidence, const char *node)
+{
+        evidence->quiet = false;
+        if (!evidence->unquiet_node)
+                evidence->unquiet_node = node;
+}
+
+static void read_workload(struct gathering *gathering, const struct agent_view *agent)
+{
+        struct evidence *evidence = gathering->evidence;
+        const struct node_workload *workload =
+                agent->activity ? node_activity_find_workload(agent->activity, gathering->question->policy) : NULL;
+
+        if (agent->freshness != AGENT_FRESH) {
+                if (evidence->n_missing < EVIDENCE_MISSING_MAX)
+                        evidence->missing[evidence->n_missing] = agent->node;
+                evidence->n_missing++;
+                say_busy(evidence, agent->node, "its agent is silent", true);
+                say_unquiet(evidence, agent->node);
+                return;
+        }
+        if (!workload || workload->state != WORKLOAD_IDLE)
+                say_busy(evidence, agent->node, workload && workload->reason ? workload->reason : NULL,
+                         !workload || workload->state == WORKLOAD_UNKNOWN);
+        if (!workload || workload->quiet_epoch != gathering->question->epoch)
+                say_unquiet(evidence, agent->node);
+}
+
+static void read_demand(struct gathering *gathering, const struct agent_view *agent)
+{
+        struct evidence *evidence = gathering->evidence;
+        const struct node_demand *demand = node_activity_find_demand(agent->activity, gathering->question->policy);
+
+        if (!demand || demand->epoch != gathering->question->epoch)
+                return;
+        if (evidence->demand && evidence->demand->first_realtime_ns <= demand->first_realtime_ns)
+                return;
+        evidence->demand = demand;
+        evidence->demand_node = agent->node;
+}
+
+static void read_programmed(struct gathering *gathering, const struct agent_view *agent)
+{
+        struct evidence *evidence = gathering->evidence;
+
+        if (agent->freshness == AGENT_STALE)
+                return;
+        if (agent->activity && agent->activity->programmed >= gathering->question->version)
+                return;
+        evidence->programmed = false;
+        if (!evidence->unprogrammed_node)
+                evidence->unprogrammed_node = agent->node;
+}
+
+static int read_agent(const struct agent_view *agent, void *userdata)
+{
+        struct gathering *gathering = userdata;
+
+        if (gathering->question->who_asks && agent->activity)
+                read_demand(gathering, agent);
+        if (gathering->question->who_has_programmed)
+                read_programmed(gathering, agent);
+        return 0;
+}
+
+void evidence_gather(const struct agents *agents, const struct evidence_question *question, uint64_t now_ns,
+                     struct evidence *ret_evidence)
+{
+        struct evidence evidence = { .idle = question->n_nodes > 0, .quiet = question->n_nodes > 0, .programmed = true };
+        struct gathering gathering = { question, &evidence };
+
+        for (size_t i = 0; i < question->n_nodes; i++) {
+                const struct agent_view agent = agents_get(agents, question->nodes[i], now_ns);
+
+                read_workload(&gathering, &agent);
+        }
+        if (question->who_asks || question->who_has_programmed)
+                agents_each(agents, now_ns, read_agent, &gathering);
+        *ret_evidence = evidence;
+}

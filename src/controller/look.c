@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "controller/controller_private.h"
+
+/* A new resolution, once all it is made of is known; the last one stays where memory is missing. */
+static void refresh_resolution(struct subject *subject, const struct target_state *target)
+{
+        const struct controller *controller = subject->controller;
+        const struct resolve_input input = {
+                .object = subject_known(subject)->object,
+                .services = (const struct kube_service *const *)subject->area->services.items,
+                .n_services = subject->area->services.n,
+                .slices = (const struct kube_endpoint_slice *const *)subject->area->slices.items,
+                .n_slices = subject->area->slices.n,
+                .target = target,
+        };
+        struct resolution *resolution;
+        int r;
+
+        if (!subject->resolution_is_old || (!target->known && !target->problem) ||
+            !views_have_synced(controller, VIEW_SERVICES, VIEW_SLICES))
+                return;
+        r = resolve(&input, &resolution);
+        if (r < 0) {
+                log_error("policy \"%s\": cannot resolve its Services: %s", subject->key, strerror(-r));
+                return;
+        }
+        resolution_free(subject->resolution);
+        subject->resolution = resolution;
+        subject->resolution_is_old = false;
+}
+
+/* Somebody else has written, or it is the first look: the machine is as the status says. */
+static void follow_status(struct subject *subject, uint64_t now_ns)
+{
+        const struct scale_to_zero *object = subject_known(subject)->object;
+        const struct scale_to_zero_status *status = &object->status;
+
+        if (status->phase == PHASE_SLEEPING && (subject->sleeping_version == 0 || status->epoch != subject->epoch))
+                subject->sleeping_version = version_number(object->metadata.resource_version);
+        if (status->phase != PHASE_SLEEPING)
+                subject->sleeping_version = 0;
+        if (status->epoch == subject->epoch && status->phase == subject->machine.phase &&
+            status->holding == phase_holds(&subject->machine))
+                return;
+
+        decide_seed(object, now_ns, now_realtime_ns(), &subject->machine);
+        subject->epoch = status->epoch;
+        subject->has_been_up = false;
+        subject->woke = false;
+        subject->scale_again_ns = 0;
+        subject->endpoints_until_ns = 0;
+        if (status->phase == PHASE_AWAKE && status->n_endpoints > 0)
+                subject->endpoints_until_ns = subject->machine.since_ns + ENDPOINTS_KEPT_NS;
+}
+
+static void follow_replicas(struct subject *subject, const struct target_state *target, uint64_t now_ns)
+{
+        if (!target->known || !target->exists)
+                return;
+        if (target->replicas > 0) {
+                subject->replicas_seen = target->replicas;
+                subject->zero_since_ns = 0;
+                subject->has_been_up = true;
+        } else if (subject->zero_since_ns == 0) {
+                subject->zero_since_ns = now_ns;
+        }
+}
+
+static void gather(struct subject *subject, uint64_t now_ns, struct evidence *ret_evidence)
+{
+        const struct scale_to_zero *object = subject_known(subject)->object;
+        const struct resolution *resolution = subject->resolution;
+        const struct evidence_question question = {
+                .policy = subject->key,
+                .epoch = object->status.epoch,
+                .version = subject->sleeping_version,
+                .nodes = resolution ? resolution->nodes : NULL,
+                .n_nodes = resolution ? resolution->n_nodes : 0,
+                .who_asks = subject->machine.phase != PHASE_AWAKE,
+                .who_has_programmed = subject->machine.phase == PHASE_SLEEPING,
+        };
+
+        evidence_gather(subject->controller->agents, &question, now_ns, ret_evidence);
+        if (!ret_evidence->demand)
+                subject->demand_since_ns = 0;
+        else if (subject->demand_since_ns == 0)
+                subject->demand_since_ns = now_ns;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        subject_is_due(userdata, false);
+        return 0;
+}
+
+static void look_at(struct subject *subject, uint64_t at_ns)
+{
+        int r = 0;
+
+        if (at_ns == 0) {
+                if (subject->timer)
+                        sd_event_source_set_enabled(subject->timer, SD_EVENT_OFF);
+                return;
+        }
+        if (!subject->timer)
+                r = sd_event_add_time(subject->controller->event, &subject->timer, CLOCK_MONOTONIC, UINT64_MAX, 1, on_timer,
+                                      subject);
+        if (r >= 0)
+                r = sd_event_source_set_time(subject->timer, at_ns / NSEC_PER_USEC + 1);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(subject->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                log_error("policy \"%s\": cannot set its timer: %s", subject->key, strerror(-r));
+}
+
+static void want_round(struct subject *subject, const struct decision *decision)
+{
+        struct controller *controller = subject->controller;
+        size_t nodes = agents_count(controller->agents, AGENT_FRESH, now_monotonic_ns());
+        uint64_t period_ns = (nodes + ROUND_NODES - 1) / ROUND_NODES * NSEC_PER_SEC;
+        uint64_t next_ns = controller->round_ns + period_ns;
+        int enabled;
+
+        subject->wants_round = decision->wants_round;
+        if (!decision->wants_round || sd_event_source_get_enabled(controller->round_timer, &enabled) > 0)
+                return;
+        sd_event_source_set_time(controller->round_timer, MAX(next_ns, now_monotonic_ns()) / NSEC_PER_USEC);
+        sd_event_source_set_enabled(controller->round_timer, SD_EVENT_ONESHOT);
+}
+
+static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
+{
+        if (a_ns == 0 || b_ns == 0)
+                return MAX(a_ns, b_ns);
+        return MIN(a_ns, b_ns);
+}
+
+static void note_decision(struct subject *subject, const struct decision *decision)
+{
+        if (!decision->changed)
+                subject->machine = decision->machine;
+        if (decision->refused && decision->clear_sleep)
+                tell(subject, KUBE_EVENT_WARNING, "SleepRefused", "Sleep", "annotation lull.dev/sleep: %s", decision->refused);
+}
+
+/* One thing at a time: what has to come first is looked at first. */
+static bool carry_out(struct subject *subject, const struct decide_input *input, const struct decision *decision)
+{
+        if (decision->scale != SCALE_NOT && !decision->changed && scale_write(subject, decision))
+                return true;
+        if (decision->write && status_write(subject, input, decision))
+                return true;
+        return metadata_write(subject, decision);
+}
+
+static void decide_and_act(struct subject *subject, const struct target_state *target, uint64_t now_ns)
+{
+        struct controller *controller = subject->controller;
+        struct decision decision;
+        struct evidence evidence;
+        uint64_t again_ns;
+
+        gather(subject, now_ns, &evidence);
+        const struct decide_input input = {
+                .object = subject_known(subject)->object,
+                .machine = &subject->machine,
+                .resolution = subject->resolution,
+                .target = target,
+                .evidence = &evidence,
+                .rival = area_rival(subject),
+                .autoscaler = area_autoscaler(subject),
+                .diagnosis_reason = diagnosis_reason(subject->diagnosis),
+                .diagnosis = diagnosis_message(subject->diagnosis),
+                .now_ns = now_ns,
+                .now_realtime_ns = now_realtime_ns(),
+                .demand_since_ns = subject->demand_since_ns,
+                .zero_since_ns = subject->zero_since_ns,
+                .blocked_until_ns = subject->blocked_until_ns,
+                .replicas_seen = subject->replicas_seen,
+                .leader = controller_leads(controller),
+                .current = views_are_current(controller),
+                .round = controller->round && subject->wants_round,
+                .has_been_up = subject->has_been_up,
+                .woke = subject->woke,
+        };
+
+        decide(&input, &decision);
+        note_decision(subject, &decision);
+        again_ns = sooner(decision.again_ns, subject->endpoints_until_ns > now_ns ? subject->endpoints_until_ns : 0);
+        if (subject->scale_again_ns > now_ns && decision.scale != SCALE_NOT)
+                again_ns = sooner(again_ns, subject->scale_again_ns);
+        if (!carry_out(subject, &input, &decision))
+                want_round(subject, &decision);
+        if (decision.wake_failed)
+                diagnosis_begin(subject, target);
+        look_at(subject, again_ns);
+}
+
+void subject_look(struct subject *subject)
+{
+        const struct scale_to_zero *object = subject_known(subject)->object;
+        uint64_t now_ns = now_monotonic_ns();
+        struct target_state target;
+
+        if (subject->busy) {
+                subject->wanted = true;
+                return;
+        }
+        if (subject->controller->stopping || !views_have_synced(subject->controller, VIEW_POLICIES, VIEW_POLICIES))
+                return;
+        if (subject->retry_ns > now_ns) {
+                look_at(subject, subject->retry_ns);
+                return;
+        }
+        if (!object->policy || !subject->target) {
+                status_write_invalid(subject);
+                return;
+        }
+        target_read(subject->target, &target);
+        follow_status(subject, now_ns);
+        follow_replicas(subject, &target, now_ns);
+        refresh_resolution(subject, &target);
+        decide_and_act(subject, &target, now_ns);
+}
