@@ -99,6 +99,7 @@ static int start(struct tool *tool, json_t *settings)
         int r = address_parse(text_of(settings, "address"), &address);
 
         tool->begun_ns = now_monotonic_ns();
+        print(json_pack("{s:s,s:f}", "event", "began", "at", seconds_since(0, tool->begun_ns)));
         for (json_int_t i = 0; r >= 0 && i < (count ? json_integer_value(count) : 1); i++)
                 r = probe_new(tool->prober, &probe, &address, tool->begun_ns + nanoseconds(settings, "delay", 0), &callbacks, tool,
                               &tool->probes[i]);

@@ -87,10 +87,13 @@ class App:
 
 
 class Prober:
-    def __init__(self, tool, **settings):
-        self.process = subprocess.Popen([tool, json.dumps(settings)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    """@prefix: a command that runs it somewhere else. Its `began` is what "seconds" count from, on time.monotonic()'s clock."""
+
+    def __init__(self, tool, prefix=(), **settings):
+        self.process = subprocess.Popen([*prefix, tool, json.dumps(settings)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
+        self.began = self.next("began")["at"]
 
     def _read(self):
         for line in self.process.stdout:

@@ -136,6 +136,19 @@ def test_redirects_without_end_fail(app, probe):
     assert passed["attempts"] == 2 and "redirect" in passed["problem"] and len(target.times) == 11
 
 
+def test_all_requests_of_an_attempt_share_its_timeout(app, probe):
+    def slow_redirect(connection):
+        time.sleep(0.4)
+        connection.sendall(redirect("/again"))
+
+    def slow(connection):
+        time.sleep(0.4)
+        connection.sendall(OK)
+    passed = probe(app(slow_redirect, slow, OK), timeout=0.6).next()
+
+    assert passed["attempts"] == 2 and "timed out" in passed["problem"]
+
+
 def test_no_more_of_the_body_is_read_than_10_kib(app, probe):
     def endless(connection):
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -223,14 +236,14 @@ def test_attempts_come_every_25_ms(app, probe):
 
 def test_attempts_that_take_longer_follow_each_other_at_once(app, probe):
     def slow(connection):
-        time.sleep(0.1)
+        time.sleep(0.03)
         connection.sendall(UNAVAILABLE)
     target = app(slow)
     probe(target)
 
-    times = target.connection_times(6)
+    times = target.connection_times(41)
 
-    assert 0.45 <= times[5] - times[0] < 1.5
+    assert 1.1 < times[40] - times[0] < 1.9  # with 25 ms in between it would be 2.2 s
 
 
 def test_successes_count_only_in_a_row(app, probe):
