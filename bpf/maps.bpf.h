@@ -34,6 +34,13 @@ struct {
 } pass SEC(".maps");
 
 struct {
+        __uint(type, BPF_MAP_TYPE_LRU_HASH);
+        __uint(max_entries, LULL_ANSWERS_MAX);
+        __type(key, struct lull_flow);
+        __type(value, struct lull_answer);
+} answers SEC(".maps");
+
+struct {
         __uint(type, BPF_MAP_TYPE_LPM_TRIE);
         __uint(map_flags, BPF_F_NO_PREALLOC);
         __uint(max_entries, LULL_RULES_MAX);

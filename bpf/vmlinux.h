@@ -109,11 +109,13 @@ enum {
 
 enum {
         IPPROTO_HOPOPTS = 0,
+        IPPROTO_ICMP = 1,
         IPPROTO_TCP = 6,
         IPPROTO_UDP = 17,
         IPPROTO_ROUTING = 43,
         IPPROTO_FRAGMENT = 44,
         IPPROTO_AH = 51,
+        IPPROTO_ICMPV6 = 58,
         IPPROTO_DSTOPTS = 60,
 };
 

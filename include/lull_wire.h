@@ -15,11 +15,12 @@
 #define static_assert _Static_assert
 #endif
 
-#define LULL_WIRE_LAYOUT 1
+#define LULL_WIRE_LAYOUT 2
 
 enum {
         LULL_FRONTENDS_MAX = 16384,    /* frontends held at once, wildcards of both families counted twice */
         LULL_PASS_MAX = 65536,         /* flows exempt at once; past that the least recently used is forgotten */
+        LULL_ANSWERS_MAX = 16384,      /* flows on their way to an endpoint, likewise */
         LULL_RULES_MAX = 65536,        /* prefixes in all ignore and wake.from lists */
         LULL_LOCAL_MAX = 4096,         /* local prefixes of this host */
         LULL_RING_BYTES = 1024 * 1024, /* hold's ring buffer; the daemon maps it twice */
@@ -91,6 +92,16 @@ struct lull_local_key {
 };
 static_assert(sizeof(struct lull_local_key) == 20, "wire");
 
+/* Map "answers": from the flow that the answers to a released flow belong to, as they arrive from its endpoint, to what was released. A
+ * refusal among them (a reset, an ICMP error) is dropped until then, and told, so that the flow can go to another endpoint. */
+struct lull_answer {
+        struct lull_flow flow; /* as its sender sent it */
+        __u32 slot;
+        __u32 padding;
+        __u64 expiry_ns;
+};
+static_assert(sizeof(struct lull_answer) == 56, "wire");
+
 /* Map "control", one entry, mapped into the daemon. */
 struct lull_control {
         __u64 heartbeat_ns;
@@ -106,6 +117,7 @@ enum lull_counter {
         LULL_COUNTER_HELD_PLANNED,    /* dropped during a planned restart */
         LULL_COUNTER_HELD_RING_FULL,  /* dropped, no room for the copy: its retransmission is the queue */
         LULL_COUNTER_HELD_UNREADABLE, /* dropped, the copy failed */
+        LULL_COUNTER_HELD_REFUSAL,    /* an endpoint's refusal of a released flow: dropped, the flow goes elsewhere */
         LULL_COUNTER_PASS_FLOW,       /* to a sleeping frontend, but in map "pass" */
         LULL_COUNTER_PASS_STALE,      /* the daemon is dead or hung */
         LULL_COUNTER_PASS_IGNORED,
@@ -122,6 +134,8 @@ enum lull_counter {
 enum lull_packet_flags {
         LULL_PACKET_CHECKSUM_PARTIAL = 1 << 0, /* the checksum covers the pseudo header only */
         LULL_PACKET_LOOPBACK = 1 << 1,         /* came in on a loopback interface: from this host */
+        LULL_PACKET_LOCAL_OUT = 1 << 2,        /* about to leave this host, by whichever interface: there is no ifindex */
+        LULL_PACKET_REFUSED = 1 << 3,          /* no packet: the flow was refused by its endpoint */
 };
 
 struct lull_packet {

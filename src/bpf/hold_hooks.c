@@ -17,7 +17,6 @@
 #include "bpf/pins.h"
 
 enum {
-        FAMILIES = 2,
         /* After reassembly (-400) and before conntrack (-200): a held packet leaves no trace there. */
         PRIORITY = -250,
         PRIORITY_OTHER = -249, /* the kernel wants BPF programs on one hook to differ */
@@ -32,16 +31,23 @@ static const struct {
         bool adopted;
 } hold_maps[HOLD_MAP_MAX] = {
         [HOLD_MAP_FRONTENDS] = { "frontends", true }, [HOLD_MAP_DEMAND] = { "demand", true },
-        [HOLD_MAP_PASS] = { "pass", true },           [HOLD_MAP_IGNORED] = { "ignored", true },
-        [HOLD_MAP_ALLOWED] = { "allowed", true },     [HOLD_MAP_LOCAL] = { "local", true },
-        [HOLD_MAP_COUNTERS] = { "counters", true },   [HOLD_MAP_EVENTS] = { "events", false },
-        [HOLD_MAP_CONTROL] = { "control", true },
+        [HOLD_MAP_PASS] = { "pass", true },           [HOLD_MAP_ANSWERS] = { "answers", false },
+        [HOLD_MAP_IGNORED] = { "ignored", true },     [HOLD_MAP_ALLOWED] = { "allowed", true },
+        [HOLD_MAP_LOCAL] = { "local", true },         [HOLD_MAP_COUNTERS] = { "counters", true },
+        [HOLD_MAP_EVENTS] = { "events", false },      [HOLD_MAP_CONTROL] = { "control", true },
 };
 
-static const struct {
+static const struct attachment {
         uint32_t family;
+        uint32_t number;
+        bool translated; /* only where frontends are */
         const char *pin;
-} hold_families[FAMILIES] = { { NFPROTO_IPV4, "hold_ipv4" }, { NFPROTO_IPV6, "hold_ipv6" } };
+} attachments[] = {
+        { NFPROTO_IPV4, NF_INET_PRE_ROUTING, false, "hold_ipv4" },
+        { NFPROTO_IPV6, NF_INET_PRE_ROUTING, false, "hold_ipv6" },
+        { NFPROTO_IPV4, NF_INET_LOCAL_OUT, true, "hold_out_ipv4" },
+        { NFPROTO_IPV6, NF_INET_LOCAL_OUT, true, "hold_out_ipv6" },
+};
 
 struct hold_hooks {
         char *directory;
@@ -49,7 +55,8 @@ struct hold_hooks {
         struct inject_bpf *inject;
         struct lull_control *control;
         struct lull_demand *demand;
-        int links[FAMILIES];
+        int links[ELEMENTSOF(attachments)];
+        bool translated;
         bool adopted;
 };
 
@@ -155,9 +162,14 @@ static int adopt_maps(struct hold_hooks *hooks)
         return true;
 }
 
+static void set_type(struct bpf_program *program)
+{
+        bpf_program__set_type(program, (enum bpf_prog_type)NETFILTER_PROGRAM);
+        bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)NETFILTER_ATTACH);
+}
+
 static int load_hold(struct hold_hooks *hooks)
 {
-        struct bpf_program *program;
         int r;
 
         hooks->hold = hold_bpf__open();
@@ -165,9 +177,10 @@ static int load_hold(struct hold_hooks *hooks)
                 return -errno;
 
         hooks->hold->rodata->reinject_max = measure_frame_max(hooks) - ETH_HLEN;
-        program = hooks->hold->progs.hold_prerouting;
-        bpf_program__set_type(program, (enum bpf_prog_type)NETFILTER_PROGRAM);
-        bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)NETFILTER_ATTACH);
+        hooks->hold->rodata->translated = hooks->translated;
+        set_type(hooks->hold->progs.hold_prerouting);
+        set_type(hooks->hold->progs.hold_local_out);
+        bpf_program__set_autoload(hooks->hold->progs.hold_local_out, hooks->translated);
 
         r = adopt_maps(hooks);
         if (r < 0)
@@ -243,7 +256,7 @@ static struct hold_hooks *release(struct hold_hooks *hooks)
         if (!hooks)
                 return NULL;
 
-        for (size_t i = 0; i < FAMILIES; i++)
+        for (size_t i = 0; i < ELEMENTSOF(attachments); i++)
                 close_fd(hooks->links[i]);
         if (hooks->demand)
                 munmap(hooks->demand, LULL_FRONTENDS_MAX * sizeof(*hooks->demand));
@@ -257,15 +270,16 @@ static struct hold_hooks *release(struct hold_hooks *hooks)
 }
 DEFINE_CLEANUP(struct hold_hooks, release)
 
-int hold_hooks_new(const char *bpffs, struct hold_hooks **ret_hooks)
+int hold_hooks_new(const char *bpffs, bool translated, struct hold_hooks **ret_hooks)
 {
         _cleanup_(releasep) struct hold_hooks *hooks = calloc(1, sizeof(*hooks));
         int r;
 
         if (!hooks)
                 return -ENOMEM;
-        for (size_t i = 0; i < FAMILIES; i++)
+        for (size_t i = 0; i < ELEMENTSOF(attachments); i++)
                 hooks->links[i] = -1;
+        hooks->translated = translated;
         hooks->directory = strdup(bpffs);
         if (!hooks->directory)
                 return -ENOMEM;
@@ -311,7 +325,7 @@ struct hold_hooks *hold_hooks_free(struct hold_hooks *hooks, bool keep_pins)
 }
 
 /* Two daemons may overlap for a moment, each with a priority of its own. Kernels that reassemble no fragments for us pass them. */
-static int attach_family(struct hold_hooks *hooks, uint32_t family)
+static int attach(struct hold_hooks *hooks, const struct attachment *attachment)
 {
         static const struct {
                 int32_t priority;
@@ -322,14 +336,20 @@ static int attach_family(struct hold_hooks *hooks, uint32_t family)
                 { PRIORITY, 0 },
                 { PRIORITY_OTHER, 0 },
         };
+        bool leaving = attachment->number == NF_INET_LOCAL_OUT;
+        const struct bpf_program *program = leaving ? hooks->hold->progs.hold_local_out : hooks->hold->progs.hold_prerouting;
         int fd = -EBUSY;
 
         for (size_t i = 0; fd < 0 && i < ELEMENTSOF(ways); i++) {
                 struct netfilter_hook hook = {
-                        .family = family, .number = NF_INET_PRE_ROUTING, .priority = ways[i].priority, .flags = ways[i].flags
+                        .family = attachment->family,
+                        .number = attachment->number,
+                        .priority = ways[i].priority,
+                        .flags = ways[i].flags,
                 };
 
-                fd = netfilter_link_create(bpf_program__fd(hooks->hold->progs.hold_prerouting), &hook);
+                if (!leaving || ways[i].flags == 0) /* what leaves is not yet fragmented */
+                        fd = netfilter_link_create(bpf_program__fd(program), &hook);
         }
         return fd;
 }
@@ -337,11 +357,13 @@ static int attach_family(struct hold_hooks *hooks, uint32_t family)
 /* Puts the new links' pins in the place of the old ones'. An old link is gone at once only when told so. */
 static int replace_links(struct hold_hooks *hooks)
 {
-        for (size_t i = 0; i < FAMILIES; i++) {
-                _cleanup_(close_fdp) int old = pin_open(hooks->directory, hold_families[i].pin);
+        for (size_t i = 0; i < ELEMENTSOF(attachments); i++) {
+                _cleanup_(close_fdp) int old = pin_open(hooks->directory, attachments[i].pin);
                 int r;
 
-                r = pin_replace(hooks->directory, hold_families[i].pin, hooks->links[i]);
+                if (hooks->links[i] < 0)
+                        continue;
+                r = pin_replace(hooks->directory, attachments[i].pin, hooks->links[i]);
                 if (r < 0)
                         return r;
                 if (old >= 0)
@@ -352,8 +374,8 @@ static int replace_links(struct hold_hooks *hooks)
 
 static bool has_pinned_links(const struct hold_hooks *hooks)
 {
-        for (size_t i = 0; i < FAMILIES; i++) {
-                _cleanup_(close_fdp) int fd = pin_open(hooks->directory, hold_families[i].pin);
+        for (size_t i = 0; i < ELEMENTSOF(attachments); i++) {
+                _cleanup_(close_fdp) int fd = pin_open(hooks->directory, attachments[i].pin);
 
                 if (fd >= 0)
                         return true;
@@ -363,8 +385,10 @@ static bool has_pinned_links(const struct hold_hooks *hooks)
 
 static int attach_links(struct hold_hooks *hooks)
 {
-        for (size_t i = 0; i < FAMILIES; i++) {
-                hooks->links[i] = attach_family(hooks, hold_families[i].family);
+        for (size_t i = 0; i < ELEMENTSOF(attachments); i++) {
+                if (attachments[i].translated && !hooks->translated)
+                        continue;
+                hooks->links[i] = attach(hooks, &attachments[i]);
                 if (hooks->links[i] < 0)
                         return hooks->links[i];
         }
@@ -399,12 +423,12 @@ int hold_hooks_attach(struct hold_hooks *hooks)
 
 void hold_hooks_detach(struct hold_hooks *hooks)
 {
-        for (size_t i = 0; i < FAMILIES; i++) {
-                _cleanup_(close_fdp) int pinned = pin_open(hooks->directory, hold_families[i].pin);
+        for (size_t i = 0; i < ELEMENTSOF(attachments); i++) {
+                _cleanup_(close_fdp) int pinned = pin_open(hooks->directory, attachments[i].pin);
 
                 if (pinned >= 0)
                         bpf_link_detach(pinned);
-                pin_remove(hooks->directory, hold_families[i].pin);
+                pin_remove(hooks->directory, attachments[i].pin);
                 if (hooks->links[i] >= 0)
                         bpf_link_detach(hooks->links[i]);
                 hooks->links[i] = close_fd(hooks->links[i]);
@@ -413,8 +437,8 @@ void hold_hooks_detach(struct hold_hooks *hooks)
 
 bool hold_hooks_attached(const struct hold_hooks *hooks)
 {
-        for (size_t i = 0; i < FAMILIES; i++)
-                if (hooks->links[i] < 0)
+        for (size_t i = 0; i < ELEMENTSOF(attachments); i++)
+                if (hooks->links[i] < 0 && (hooks->translated || !attachments[i].translated))
                         return false;
         return true;
 }
@@ -469,6 +493,9 @@ json_t *hold_hooks_programs(const struct hold_hooks *hooks)
 
         json_array_append_new(programs, program_describe(bpf_program__fd(hooks->hold->progs.hold_prerouting), "netfilter",
                                                          "prerouting, IPv4 and IPv6", hold_hooks_attached(hooks)));
+        if (hooks->translated)
+                json_array_append_new(programs, program_describe(bpf_program__fd(hooks->hold->progs.hold_local_out), "netfilter",
+                                                                 "local out, IPv4 and IPv6", hold_hooks_attached(hooks)));
         json_array_append_new(programs,
                               program_describe(bpf_program__fd(hooks->inject->progs.inject_frame), "sched_cls", "test run", false));
         return programs;

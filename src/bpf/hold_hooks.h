@@ -21,6 +21,7 @@ enum hold_map {
         HOLD_MAP_FRONTENDS, /* lull_frontend_key → lull_frontend, hash */
         HOLD_MAP_DEMAND,    /* slot → lull_demand, mmapable array */
         HOLD_MAP_PASS,      /* lull_flow → expiry in ns (__u64), LRU hash */
+        HOLD_MAP_ANSWERS,   /* lull_flow → lull_answer, LRU hash; not adopted */
         HOLD_MAP_IGNORED,   /* lull_rule_key → __u8, LPM trie */
         HOLD_MAP_ALLOWED,   /* likewise */
         HOLD_MAP_LOCAL,     /* lull_local_key → __u8, LPM trie */
@@ -30,8 +31,9 @@ enum hold_map {
         HOLD_MAP_MAX,
 };
 
-/* Returns 0, or -errno after logging which step failed (the libbpf log goes to the debug level). */
-int hold_hooks_new(const char *bpffs, struct hold_hooks **ret_hooks);
+/* @translated: frontends are not this host's own, so that what it sends to them is held too. Returns 0, or -errno after logging which
+ * step failed (the libbpf log goes to the debug level). */
+int hold_hooks_new(const char *bpffs, bool translated, struct hold_hooks **ret_hooks);
 /* With @keep_pins everything attached stays attached. Accepts NULL, returns NULL. */
 struct hold_hooks *hold_hooks_free(struct hold_hooks *hooks, bool keep_pins);
 

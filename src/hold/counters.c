@@ -12,6 +12,7 @@ static const struct counter_name kernel_names[] = {
         [LULL_COUNTER_HELD_PLANNED] = { "held", "planned-restart" },
         [LULL_COUNTER_HELD_RING_FULL] = { "held", "ring-full" },
         [LULL_COUNTER_HELD_UNREADABLE] = { "held", "unreadable" },
+        [LULL_COUNTER_HELD_REFUSAL] = { "held", "refusal" },
         [LULL_COUNTER_PASS_FLOW] = { "passed", "exempt-flow" },
         [LULL_COUNTER_PASS_STALE] = { "passed", "no-heartbeat" },
         [LULL_COUNTER_PASS_IGNORED] = { "passed", "ignored" },

@@ -73,7 +73,7 @@ void demand_note_packet(struct held_frontend *frontend, const struct lull_packet
         note(frontend, &(struct hold_demand){
                                .first_ns = packet->time_ns,
                                .flow = flow_from_wire(&packet->flow),
-                               .from_this_host = packet->flags & LULL_PACKET_LOOPBACK,
+                               .from_this_host = packet->flags & (LULL_PACKET_LOOPBACK | LULL_PACKET_LOCAL_OUT),
                                .frontend = (size_t)(frontend - holding->frontends),
                        });
 }

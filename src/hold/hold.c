@@ -274,12 +274,12 @@ static int add_sources(struct hold *hold)
 }
 
 /* Each step logs what failed; the BPF side logs its own. */
-static int open_all(struct hold *hold, const char *bpffs)
+static int open_all(struct hold *hold, const struct hold_config *config)
 {
         const char *step = NULL;
         int r;
 
-        r = hold_hooks_new(bpffs, &hold->hooks);
+        r = hold_hooks_new(config->bpffs, config->translation, &hold->hooks);
         if (r < 0)
                 return r;
 
@@ -346,7 +346,7 @@ int hold_new(const struct hold_config *config, const struct hold_callbacks *call
         TAILQ_INIT(&hold->releasing);
         TAILQ_INIT(&hold->pending);
         TAILQ_INIT(&hold->notices);
-        r = open_all(hold, config->bpffs);
+        r = open_all(hold, config);
         if (r < 0) {
                 hold_destroy(hold, true); /* what an earlier daemon left stays for the next attempt */
                 return r;

@@ -131,7 +131,7 @@ int injector_send(struct injector *injector, const struct injection *injection)
                                 packet_complete_checksum(ip, &packet);
                 }
 
-                r = injection->flags & LULL_PACKET_LOOPBACK
+                r = injection->flags & (LULL_PACKET_LOOPBACK | LULL_PACKET_LOCAL_OUT)
                             ? send_from_here(injector, &packet, length)
                             : send_through_interface(injector, injection->ifindex, packet.ipv6, length);
                 if (r < 0)

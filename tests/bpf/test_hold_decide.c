@@ -481,7 +481,7 @@ static int set_up(void **state)
         json_t *programs;
 
         machine_enter();
-        assert_int_equal(hold_hooks_new(MACHINE_BPFFS, &fixture->hooks), 0);
+        assert_int_equal(hold_hooks_new(MACHINE_BPFFS, false, &fixture->hooks), 0);
         programs = hold_hooks_programs(fixture->hooks);
         fixture->program = bpf_prog_get_fd_by_id(json_integer_value(json_object_get(json_array_get(programs, 0), "id")));
         json_decref(programs);

@@ -374,7 +374,7 @@ static int set_up(void **state)
 
         machine_enter();
         make_network(fixture);
-        assert_int_equal(hold_hooks_new(MACHINE_BPFFS, &fixture->hooks), 0);
+        assert_int_equal(hold_hooks_new(MACHINE_BPFFS, false, &fixture->hooks), 0);
         for (size_t i = 0; i < ELEMENTSOF(wildcards); i++) {
                 add_frontend(fixture->hooks, wildcards[i], 80, IPPROTO_TCP, SLOT_TCP, 0);
                 add_frontend(fixture->hooks, wildcards[i], 53, IPPROTO_UDP, SLOT_UDP, 0);

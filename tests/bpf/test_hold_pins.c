@@ -14,7 +14,7 @@ static struct hold_hooks *start_daemon(void)
 {
         struct hold_hooks *hooks = NULL;
 
-        assert_int_equal(hold_hooks_new(MACHINE_BPFFS, &hooks), 0);
+        assert_int_equal(hold_hooks_new(MACHINE_BPFFS, false, &hooks), 0);
         return hooks;
 }
 
@@ -325,7 +325,7 @@ static void a_directory_that_is_not_on_a_bpffs_is_refused(void **state)
 {
         struct hold_hooks *hooks = NULL;
 
-        assert_int_equal(hold_hooks_new("/tmp/elsewhere", &hooks), -ENOTSUP);
+        assert_int_equal(hold_hooks_new("/tmp/elsewhere", false, &hooks), -ENOTSUP);
         assert_null(hooks);
 }
 
