@@ -36,6 +36,8 @@ static const struct counter_name daemon_names[] = {
         [DAEMON_DROPPED_UNSENDABLE] = { "dropped", "unsendable" },
         [DAEMON_DROPPED_RESTART] = { "dropped", "planned-restart" },
         [DAEMON_RELEASED_READY] = { "released", "ready" },
+        [DAEMON_RELEASED_DIRECT] = { "released", "direct" },
+        [DAEMON_RELEASED_DATA_PLANE] = { "released", "data-plane" },
         [DAEMON_RELEASED_STOPPED] = { "released", "stopped" },
         [DAEMON_RELEASED_LATE] = { "released", "late" },
         [DAEMON_EXPIRED_TIMEOUT] = { "expired", "timeout" },
@@ -44,6 +46,7 @@ static const struct counter_name daemon_names[] = {
         [DAEMON_REINJECTED_SILENCE] = { "reinjected", "silence" },
         [DAEMON_REINJECTED_GIVEN_UP] = { "reinjected", "given-up" },
         [DAEMON_REINJECTED_HANDED_OVER] = { "reinjected", "handed-over" },
+        [DAEMON_REINJECTED_OTHER_ENDPOINT] = { "reinjected", "other-endpoint" },
 };
 static_assert(ELEMENTSOF(daemon_names) == DAEMON_COUNTER_MAX, "every verdict has a name");
 static_assert(LULL_COUNTER_MAX + DAEMON_COUNTER_MAX <= HOLD_COUNTERS_MAX, "all fit what hold_counters() fills");

@@ -13,14 +13,17 @@ enum daemon_counter {
         DAEMON_DROPPED_UNSENDABLE,
         DAEMON_DROPPED_RESTART, /* parked when the daemon was stopped for the next one */
         DAEMON_RELEASED_READY,
-        DAEMON_RELEASED_STOPPED, /* holding ended before it was ready */
-        DAEMON_RELEASED_LATE,    /* arrived here after holding had ended */
+        DAEMON_RELEASED_DIRECT,     /* to an endpoint */
+        DAEMON_RELEASED_DATA_PLANE, /* unchanged, to a data plane that knows one */
+        DAEMON_RELEASED_STOPPED,    /* holding ended before it was ready */
+        DAEMON_RELEASED_LATE,       /* arrived here after holding had ended */
         DAEMON_EXPIRED_TIMEOUT,
         DAEMON_EXPIRED_REFUSED,
         DAEMON_EXPIRED_NO_LISTENER, /* released frontend, but nobody listens for this flow's address */
         DAEMON_REINJECTED_SILENCE,
         DAEMON_REINJECTED_GIVEN_UP,
-        DAEMON_REINJECTED_HANDED_OVER, /* the server answers, the client does not */
+        DAEMON_REINJECTED_HANDED_OVER,    /* the server answers, the client does not */
+        DAEMON_REINJECTED_OTHER_ENDPOINT, /* taken back from an endpoint that refused it or stayed silent */
         DAEMON_COUNTER_MAX,
 };
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "hold/demand.h"
+#include "hold/direct.h"
 #include "hold/notices.h"
 #include "hold/release.h"
 #include "hold/state.h"
@@ -101,6 +102,10 @@ static int on_packet(void *userdata, void *data, size_t size)
 
         if (size < sizeof(*packet) || packet->length > size - sizeof(*packet) || packet->slot >= LULL_FRONTENDS_MAX)
                 return 0;
+        if (packet->flags & LULL_PACKET_REFUSED) {
+                direct_refused(hold, packet);
+                return ++hold->consumed_now < RING_BATCH ? 0 : -EAGAIN;
+        }
 
         frontend = find_frontend(hold, packet);
         if (frontend) {
@@ -293,6 +298,8 @@ static int open_all(struct hold *hold, const struct hold_config *config)
                 step = "open a socket for sock_diag";
         else if ((r = local_new(hold->event, hold_hooks_map(hold->hooks, HOLD_MAP_LOCAL), &hold->local)) < 0)
                 step = "follow the local addresses";
+        else if (config->translation && (r = translation_new(hold, config->translation, &hold->translation)) < 0)
+                step = "follow connection tracking";
         else if (!(hold->ring = ring_buffer__new(hold_hooks_map(hold->hooks, HOLD_MAP_EVENTS), on_packet, hold, NULL)) &&
                  (r = -errno))
                 step = "map the ring buffer";
@@ -318,6 +325,7 @@ static struct hold *hold_destroy(struct hold *hold, bool keep_pins)
         sd_event_source_disable_unref(hold->release_source);
         sd_event_source_disable_unref(hold->urgent_source);
         ring_buffer__free(hold->ring);
+        translation_free(hold->translation);
         local_free(hold->local);
         sockets_free(hold->sockets);
         injector_free(hold->injector);

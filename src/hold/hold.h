@@ -109,7 +109,8 @@ void *holding_userdata(const struct holding *holding);
  * not drained, it holds again. Returns 0 or -errno. */
 int holding_start(struct holding *holding);
 /* Frontend @index answers: its parked flows are released, paced by the accept queue and by observed answers; new flows join the end of
- * the queue. Once all frontends are released and nothing is parked, holding stops and drained() is called. */
+ * the queue. Once all frontends are released and nothing is parked, holding stops and drained() is called. A translated frontend is
+ * thereby proven: its flows go on unchanged. */
 void holding_release(struct holding *holding, size_t index);
 /* Translated frontends have three states: held; *releasing*, while each flow, parked or new, is given an endpoint of its own and goes on
  * at once; and proven, when the data plane has answered a half-open probe to the frontend, so that nothing needs to be held any more. */
@@ -118,8 +119,9 @@ struct holding_endpoint {
         uint16_t port;
         bool on_this_node;
 };
-/* Frontend @index is releasing, to @endpoints, which replace those from before; flows under way to one that is gone go to another. With
- * none it holds again. Returns 0, -ENOMEM, or -EINVAL where nothing is translated. */
+/* Frontend @index is releasing, to @endpoints (of which at most 64 are used), which replace those from before; flows under way to one that
+ * is gone go to another. With none it holds again. Without effect while @holding is not started. Returns 0, -ENOMEM, or -EINVAL where
+ * nothing is translated. */
 int holding_set_endpoints(struct holding *holding, size_t index, const struct holding_endpoint *endpoints, size_t n_endpoints);
 /* The data plane may be expected to know an endpoint from now on: half-open probes are sent to every frontend until it answers; then,
  * with nothing parked any more, holding stops and drained() is called. */

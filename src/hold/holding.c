@@ -24,19 +24,40 @@ static bool has_explicit_ipv4(const struct holding *holding, const struct fronte
         return false;
 }
 
-static void init_frontend(struct holding *holding, struct held_frontend *frontend)
+/* Where both lists say something, only who is in both may wake. */
+static int copy_allowed(struct held_frontend *frontend, const struct holding_config *config, const struct holding_service *service)
 {
+        static const struct prefix everybody = { .length = 0 };
+        size_t n_ranges = service ? service->n_source_ranges : 0;
+
+        if (config->n_from == 0 && n_ranges == 0)
+                return 0;
+
+        frontend->flags |= LULL_FRONTEND_ALLOW_LIST;
+        return prefixes_intersect(config->n_from ? config->from : &everybody, MAX(config->n_from, (size_t)1),
+                                  n_ranges ? service->source_ranges : &everybody, MAX(n_ranges, (size_t)1), &frontend->allowed,
+                                  &frontend->n_allowed);
+}
+
+static int init_frontend(struct holding *holding, struct held_frontend *frontend, const struct holding_config *config,
+                         const struct holding_service *service)
+{
+        int r;
+
         frontend->holding = holding;
         frontend->slot = UINT32_MAX;
         frontend->without_ipv4 = !address_is_ipv4(&frontend->frontend.address) && has_explicit_ipv4(holding, &frontend->frontend);
         parked_queue_init(&frontend->queue, &holding->parked);
         pacing_init(&frontend->pacing);
 
-        if (holding->n_from > 0)
-                frontend->flags |= LULL_FRONTEND_ALLOW_LIST;
         for (size_t i = 0; i < holding->n_ignore; i++)
                 if (ignores_port(&holding->ignore[i], frontend))
                         frontend->flags |= LULL_FRONTEND_IGNORE_LIST;
+
+        r = copy_allowed(frontend, config, service);
+        if (r >= 0 && service)
+                r = translated_new(service, &frontend->translated);
+        return r;
 }
 
 static int claim_frontend(struct holding *holding, struct held_frontend *frontend)
@@ -50,8 +71,8 @@ static int claim_frontend(struct holding *holding, struct held_frontend *fronten
 
         __atomic_store_n(&hold_hooks_demand(holding->hold->hooks, frontend->slot)->limit, holding->parked.max_packets,
                          __ATOMIC_RELAXED);
-        for (size_t i = 0; r >= 0 && i < holding->n_from; i++)
-                r = frontends_add_rule(frontends, FRONTENDS_ALLOWED, frontend->slot, &holding->from[i]);
+        for (size_t i = 0; r >= 0 && i < frontend->n_allowed; i++)
+                r = frontends_add_rule(frontends, FRONTENDS_ALLOWED, frontend->slot, &frontend->allowed[i]);
         for (size_t i = 0; r >= 0 && i < holding->n_ignore; i++)
                 if (ignores_port(&holding->ignore[i], frontend))
                         r = frontends_add_rule(frontends, FRONTENDS_IGNORED, frontend->slot, &holding->ignore[i].prefix);
@@ -67,8 +88,8 @@ static void disclaim_frontend(struct holding *holding, struct held_frontend *fro
 
         /* One that an earlier daemon held and nobody started is still in the maps. */
         frontends_withdraw(frontends, &frontend->frontend, frontend->without_ipv4, frontend->slot);
-        for (size_t i = 0; i < holding->n_from; i++)
-                frontends_remove_rule(frontends, FRONTENDS_ALLOWED, frontend->slot, &holding->from[i]);
+        for (size_t i = 0; i < frontend->n_allowed; i++)
+                frontends_remove_rule(frontends, FRONTENDS_ALLOWED, frontend->slot, &frontend->allowed[i]);
         for (size_t i = 0; i < holding->n_ignore; i++)
                 if (ignores_port(&holding->ignore[i], frontend))
                         frontends_remove_rule(frontends, FRONTENDS_IGNORED, frontend->slot, &holding->ignore[i].prefix);
@@ -85,24 +106,24 @@ static void *copy_array(const void *array, size_t n, size_t size)
         return copy;
 }
 
-static int holding_copy(const struct holding_config *config, struct holding *holding)
+static int holding_copy(const struct holding_config *config, const struct hold *hold, struct holding *holding)
 {
+        int r = 0;
+
         holding->name = strdup(config->name);
         holding->frontends = calloc(config->n_frontends ? config->n_frontends : 1, sizeof(*holding->frontends));
-        holding->from = copy_array(config->from, config->n_from, sizeof(*config->from));
         holding->ignore = copy_array(config->ignore, config->n_ignore, sizeof(*config->ignore));
-        if (!holding->name || !holding->frontends || !holding->from || !holding->ignore)
+        if (!holding->name || !holding->frontends || !holding->ignore)
                 return -ENOMEM;
 
         holding->n_frontends = config->n_frontends;
-        holding->n_from = config->n_from;
         holding->n_ignore = config->n_ignore;
         parked_policy_init(&holding->parked, config->max_held, config->hold_timeout_ns);
         for (size_t i = 0; i < config->n_frontends; i++)
                 holding->frontends[i].frontend = config->frontends[i];
-        for (size_t i = 0; i < config->n_frontends; i++)
-                init_frontend(holding, &holding->frontends[i]);
-        return 0;
+        for (size_t i = 0; r >= 0 && i < config->n_frontends; i++)
+                r = init_frontend(holding, &holding->frontends[i], config, hold->translation ? &config->services[i] : NULL);
+        return r;
 }
 
 int holding_new(struct hold *hold, const struct holding_config *config, void *userdata, struct holding **ret_holding)
@@ -113,7 +134,7 @@ int holding_new(struct hold *hold, const struct holding_config *config, void *us
         if (!holding)
                 return -ENOMEM;
 
-        r = holding_copy(config, holding);
+        r = holding_copy(config, hold, holding);
         if (r < 0)
                 return r;
 
@@ -142,9 +163,12 @@ struct holding *holding_free(struct holding *holding)
                         disclaim_frontend(holding, &holding->frontends[i]);
                 TAILQ_REMOVE(&holding->hold->holdings, holding, link);
         }
+        for (size_t i = 0; i < holding->n_frontends; i++) {
+                translated_free(holding->frontends[i].translated);
+                free(holding->frontends[i].allowed);
+        }
         free(holding->name);
         free(holding->frontends);
-        free(holding->from);
         free(holding->ignore);
         free(holding);
         return NULL;
@@ -215,6 +239,7 @@ int holding_start(struct holding *holding)
                 return -ESHUTDOWN;
 
         holding->drained_pending = false;
+        holding->expected_ns = 0;
         arm(holding);
         if (!holding->started) {
                 r = program_all(holding);
@@ -255,8 +280,45 @@ void holding_release(struct holding *holding, size_t index)
                 return;
 
         set_state(&holding->frontends[index], FRONTEND_RELEASING);
+        if (holding->frontends[index].translated) {
+                holding->frontends[index].translated->proven = true;
+                holding_expect_data_plane(holding);
+        }
         release_run(holding->hold);   /* before the caller writes down what it has decided */
         hold_run_soon(holding->hold); /* for the callbacks */
+}
+
+int holding_set_endpoints(struct holding *holding, size_t index, const struct holding_endpoint *endpoints, size_t n_endpoints)
+{
+        struct held_frontend *frontend;
+        int r;
+
+        if (!holding->hold || !holding->started || index >= holding->n_frontends)
+                return 0;
+        frontend = &holding->frontends[index];
+        if (!frontend->translated)
+                return -EINVAL;
+
+        if (n_endpoints == 0) {
+                set_state(frontend, FRONTEND_HOLDING);
+        } else {
+                r = translated_set_endpoints(frontend, endpoints, n_endpoints);
+                if (r < 0)
+                        return r;
+                set_state(frontend, FRONTEND_RELEASING);
+        }
+        release_run(holding->hold);
+        hold_run_soon(holding->hold);
+        return 0;
+}
+
+void holding_expect_data_plane(struct holding *holding)
+{
+        if (!holding->hold || !holding->started || holding->expected_ns > 0)
+                return;
+
+        holding->expected_ns = now_monotonic_ns();
+        hold_run_soon(holding->hold);
 }
 
 static void hand_on_and_halt(struct holding *holding, enum daemon_counter reason)
@@ -363,8 +425,8 @@ bool holding_wants_rule(const void *owner, enum frontends_list list, const struc
         const struct held_frontend *frontend = owner;
         const struct holding *holding = frontend->holding;
 
-        for (size_t i = 0; list == FRONTENDS_ALLOWED && i < holding->n_from; i++)
-                if (memcmp(&holding->from[i], prefix, sizeof(*prefix)) == 0)
+        for (size_t i = 0; list == FRONTENDS_ALLOWED && i < frontend->n_allowed; i++)
+                if (memcmp(&frontend->allowed[i], prefix, sizeof(*prefix)) == 0)
                         return true;
         for (size_t i = 0; list == FRONTENDS_IGNORED && i < holding->n_ignore; i++)
                 if (ignores_port(&holding->ignore[i], frontend) && memcmp(&holding->ignore[i].prefix, prefix, sizeof(*prefix)) == 0)

@@ -32,6 +32,7 @@ struct pacing_flow { /* embedded in what it paces; zero before its first release
         uint64_t due_ns;
         uint8_t repeats;
         bool in_flight;
+        bool look; /* for its user: look at it before it is due */
 };
 
 struct pacing { /* one a frontend */

@@ -15,6 +15,7 @@ enum {
         IPV4_LENGTH = 2,
         IPV4_IDENTIFICATION = 4,
         IPV4_FRAGMENT = 6,
+        IPV4_TTL = 8,
         IPV4_PROTOCOL = 9,
         IPV4_CHECKSUM = 10,
         IPV4_SOURCE = 12,
@@ -22,12 +23,18 @@ enum {
         IPV4_FRAGMENT_BITS = 0x3fff, /* more fragments, and the offset */
         IPV6_LENGTH = 4,
         IPV6_NEXT_HEADER = 6,
+        IPV6_HOP_LIMIT = 7,
         IPV6_SOURCE = 8,
         IPV6_DESTINATION = 24,
         UDP_LENGTH = 4,
         UDP_CHECKSUM = 6,
         TCP_DATA_OFFSET = 12,
+        TCP_FLAGS = 13,
+        TCP_WINDOW = 14,
         TCP_CHECKSUM = 16,
+
+        TCP_FLAG_SYN = 0x02,
+        HOPS = 64,
 };
 
 static uint16_t get16(const uint8_t *bytes)
@@ -281,6 +288,32 @@ size_t packet_datagram(const void *data, const struct packet *packet, uint16_t g
                 put_checksum(out, packet,
                              sum_bytes(out + packet->transport, transport_length,
                                        sum_pseudo_header(out, packet, (uint32_t)transport_length)));
+        return length;
+}
+
+size_t packet_syn(const struct flow *flow, uint32_t sequence, void *buffer)
+{
+        bool ipv4 = address_is_ipv4(&flow->destination);
+        struct packet packet = { .flow = *flow, .transport = ipv4 ? IPV4_HEADER : IPV6_HEADER, .ipv6 = !ipv4 };
+        size_t length = (size_t)packet.transport + TCP_HEADER;
+        uint8_t *bytes = buffer, *tcp = bytes + packet.transport;
+
+        memset(bytes, 0, length);
+        bytes[0] = ipv4 ? 4 << 4 | IPV4_HEADER / 4 : 6 << 4;
+        bytes[ipv4 ? IPV4_TTL : IPV6_HOP_LIMIT] = HOPS;
+        bytes[ipv4 ? IPV4_PROTOCOL : IPV6_NEXT_HEADER] = IPPROTO_TCP;
+        memcpy(bytes + (ipv4 ? IPV4_SOURCE : IPV6_SOURCE), flow->source.bytes + (ipv4 ? 12 : 0), ipv4 ? 4 : 16);
+        memcpy(bytes + (ipv4 ? IPV4_DESTINATION : IPV6_DESTINATION), flow->destination.bytes + (ipv4 ? 12 : 0), ipv4 ? 4 : 16);
+        finish_ip_header(bytes, &packet, length, 0);
+
+        put16(tcp, flow->source_port);
+        put16(tcp + 2, flow->destination_port);
+        put16(tcp + 4, (uint16_t)(sequence >> 16));
+        put16(tcp + 6, (uint16_t)sequence);
+        tcp[TCP_DATA_OFFSET] = TCP_HEADER / 4 << 4;
+        tcp[TCP_FLAGS] = TCP_FLAG_SYN;
+        put16(tcp + TCP_WINDOW, UINT16_MAX);
+        put_checksum(bytes, &packet, sum_bytes(tcp, TCP_HEADER, sum_pseudo_header(bytes, &packet, TCP_HEADER)));
         return length;
 }
 

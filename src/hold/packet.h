@@ -15,6 +15,7 @@ enum {
         PACKET_ETHERNET_HEADER = 14,
         PACKET_MAC = 6,
         PACKET_MAX = 65535,
+        PACKET_SYN_MAX = 60,
 };
 
 struct packet {
@@ -40,6 +41,9 @@ size_t packet_datagrams(const struct packet *packet, uint16_t gso_size);
  * of IPv4 counts up, as the kernel's own segmentation does. @checksum: false leaves an IPv4 datagram without one. Returns its
  * length. */
 size_t packet_datagram(const void *data, const struct packet *packet, uint16_t gso_size, size_t index, bool checksum, void *buffer);
+
+/* Writes a TCP SYN of @flow, with a sequence number of nobody's, into @buffer (at least PACKET_SYN_MAX bytes). Returns its length. */
+size_t packet_syn(const struct flow *flow, uint32_t sequence, void *buffer);
 
 /* Whether the sender left the checksum out: zero means that for UDP over IPv4 (RFC 768). */
 bool packet_lacks_checksum(const void *data, const struct packet *packet);

@@ -416,6 +416,14 @@ const struct parked_policies *parked_policies(const struct parked *parked)
         return &parked->policies;
 }
 
+struct parked_flow *parked_find(const struct parked *parked, const struct lull_flow *key)
+{
+        struct parked_flow *flow;
+
+        HASH_FIND(hh, parked->flows, key, sizeof(*key), flow);
+        return flow;
+}
+
 struct flow flow_from_wire(const struct lull_flow *wire)
 {
         return (struct flow){
@@ -425,4 +433,17 @@ struct flow flow_from_wire(const struct lull_flow *wire)
                 .destination_port = ntohs(wire->destination_port),
                 .protocol = wire->protocol,
         };
+}
+
+struct lull_flow flow_to_wire(const struct flow *flow)
+{
+        struct lull_flow wire = {
+                .source_port = htons(flow->source_port),
+                .destination_port = htons(flow->destination_port),
+                .protocol = flow->protocol,
+        };
+
+        memcpy(wire.source, flow->source.bytes, sizeof(wire.source));
+        memcpy(wire.destination, flow->destination.bytes, sizeof(wire.destination));
+        return wire;
 }

@@ -40,6 +40,7 @@ struct parked_packet {
         uint8_t data[];
 };
 
+struct endpoint;
 struct parked_source;
 struct parked_queue;
 
@@ -55,6 +56,8 @@ struct parked_flow {
         bool waiting;    /* in its queue; else its owner has taken it out to release it and keeps the copy */
         bool was_released;
         struct pacing_flow pacing;
+        struct endpoint *endpoint; /* where it is in flight to, where frontends are translated */
+        struct lull_flow answer;   /* how answers from there arrive */
         TAILQ_ENTRY(parked_flow) in_queue;
         TAILQ_ENTRY(parked_flow) by_age;
         UT_hash_handle hh;
@@ -100,6 +103,7 @@ void parked_queue_init(struct parked_queue *queue, struct parked_policy *policy)
 /* Copies @packet (its length is within what was received). *ret_flow is the packet's flow, or NULL when it was refused. */
 enum parked_outcome parked_add(struct parked *parked, struct parked_queue *queue, const struct lull_packet *packet,
                                struct parked_flow **ret_flow);
+struct parked_flow *parked_find(const struct parked *parked, const struct lull_flow *key); /* or NULL */
 /* Takes @flow out of its queue or puts it back to where its age belongs; it stays in the store either way. */
 void parked_take(struct parked_flow *flow);
 void parked_put_back(struct parked_flow *flow);
@@ -119,3 +123,4 @@ size_t parked_memory(const struct parked *parked);
 const struct parked_policies *parked_policies(const struct parked *parked);
 
 struct flow flow_from_wire(const struct lull_flow *wire);
+struct lull_flow flow_to_wire(const struct flow *flow);

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
-#include "hold/notices.h"
+#include "hold/direct.h"
 #include "hold/state.h"
 
 enum {
@@ -23,9 +23,9 @@ enum {
 /* How long a flow waits for a listener of its own after its frontend has become ready through another. */
 #define LISTENER_WAIT_NS NSEC_PER_SEC
 
-#define LOOK_AGAIN_US 1000
+#define LOOK_AGAIN_NS NSEC_PER_MSEC
 /* After a second without any progress (the server does not accept, its clients are gone). */
-#define LOOK_AGAIN_SLOWLY_US 10000
+#define LOOK_AGAIN_SLOWLY_NS (10 * NSEC_PER_MSEC)
 
 static bool is_refusal(enum daemon_counter reason)
 {
@@ -39,12 +39,12 @@ static uint64_t pass_duration(uint8_t protocol, enum daemon_counter reason)
         return protocol == IPPROTO_TCP ? PASS_REFUSED_TCP_NS : PASS_REFUSED_UDP_NS;
 }
 
-static int send_flow(struct hold *hold, const struct parked_flow *flow, uint64_t pass_ns)
+int release_send(struct hold *hold, const struct parked_flow *flow, enum daemon_counter reason)
 {
         const struct parked_packet *packet;
         int r, error;
 
-        error = injector_exempt(hold->injector, &flow->key, now_monotonic_ns() + pass_ns);
+        error = injector_exempt(hold->injector, &flow->key, now_monotonic_ns() + pass_duration(flow->key.protocol, reason));
         if (error < 0)
                 return error;
 
@@ -67,24 +67,26 @@ static struct held_frontend *frontend_of(const struct parked_flow *flow)
         return container_of(flow->queue, struct held_frontend, queue);
 }
 
-static void notify(struct hold *hold, enum notice_kind kind, const struct parked_flow *flow)
+void release_notify(struct hold *hold, enum notice_kind kind, const struct parked_flow *flow)
 {
         struct flow readable = flow_from_wire(&flow->key);
 
         notices_add(hold, kind, frontend_of(flow)->holding, &readable, now_monotonic_ns());
 }
 
-static void forget_flow(struct hold *hold, struct parked_flow *flow)
+void release_forget(struct hold *hold, struct parked_flow *flow)
 {
         struct held_frontend *frontend = frontend_of(flow);
 
-        pacing_remove(&frontend->pacing, &flow->pacing);
+        if (frontend->translated)
+                direct_leave(hold, flow);
+        else
+                pacing_remove(&frontend->pacing, &flow->pacing);
         hold_consumed(hold, frontend->slot, flow->n_packets);
         parked_remove(hold->parked, flow);
 }
 
-/* Counts and tells, once a flow, that it was handed on; a flow that could not be sent is dropped: its sender repeats it. */
-static void account(struct hold *hold, struct parked_flow *flow, enum daemon_counter reason, int error)
+void release_account(struct hold *hold, struct parked_flow *flow, enum daemon_counter reason, int error)
 {
         char text[FLOW_TEXT_MAX];
         struct flow readable = flow_from_wire(&flow->key);
@@ -95,15 +97,17 @@ static void account(struct hold *hold, struct parked_flow *flow, enum daemon_cou
         } else if (!flow->was_released) {
                 hold->counters[reason]++;
                 if (!is_refusal(reason))
-                        notify(hold, NOTICE_RELEASED, flow);
+                        release_notify(hold, NOTICE_RELEASED, flow);
         }
         flow->was_released = true;
 }
 
 static void hand_on(struct hold *hold, struct parked_flow *flow, enum daemon_counter reason)
 {
-        account(hold, flow, reason, send_flow(hold, flow, pass_duration(flow->key.protocol, reason)));
-        forget_flow(hold, flow);
+        if (flow->endpoint && is_refusal(reason))
+                direct_delete_entry(hold, flow);
+        release_account(hold, flow, reason, release_send(hold, flow, reason));
+        release_forget(hold, flow);
 }
 
 static void probe(struct hold *hold, const struct parked_flow *flow, enum connection_state *ret_state,
@@ -133,11 +137,11 @@ static bool observe_flow(struct hold *hold, struct parked_flow *flow)
                 return false;
         case PACING_REPEAT:
                 hold->counters[DAEMON_REINJECTED_SILENCE]++;
-                account(hold, flow, DAEMON_RELEASED_READY, send_flow(hold, flow, PASS_RELEASED_NS));
+                release_account(hold, flow, DAEMON_RELEASED_READY, release_send(hold, flow, DAEMON_RELEASED_READY));
                 pacing_sent(&frontend->pacing, &flow->pacing, now_ns);
                 return false;
         case PACING_ANSWERED:
-                notify(hold, NOTICE_ANSWERED, flow);
+                release_notify(hold, NOTICE_ANSWERED, flow);
                 break;
         case PACING_HANDED_OVER:
                 hold->counters[DAEMON_REINJECTED_HANDED_OVER]++;
@@ -148,7 +152,7 @@ static bool observe_flow(struct hold *hold, struct parked_flow *flow)
         }
 
         hold->progress_ns = now_ns;
-        forget_flow(hold, flow);
+        release_forget(hold, flow);
         return true;
 }
 
@@ -179,10 +183,10 @@ static enum attempt release_tcp(struct hold *hold, struct parked_flow *flow, enu
         if (state == CONNECTION_NONE) {
                 if (!pacing_may_send(&frontend->pacing, listener->queued, listener->queue_limit))
                         return ATTEMPT_FULL;
-                r = send_flow(hold, flow, PASS_RELEASED_NS);
+                r = release_send(hold, flow, DAEMON_RELEASED_READY);
         }
 
-        account(hold, flow, DAEMON_RELEASED_READY, r);
+        release_account(hold, flow, DAEMON_RELEASED_READY, r);
         parked_take(flow);
         pacing_sent(&frontend->pacing, &flow->pacing, now_ns);
         hold->progress_ns = now_ns;
@@ -245,12 +249,21 @@ static bool release_frontend(struct hold *hold, struct held_frontend *frontend)
         return false;
 }
 
+static bool is_ready(const struct held_frontend *frontend, uint64_t now_ns)
+{
+        if (frontend->translated)
+                return frontend->holding->expected_ns > 0 && translated_is_settled(frontend, now_ns);
+        return frontend->state == FRONTEND_RELEASING;
+}
+
 static bool is_drained(const struct holding *holding)
 {
+        uint64_t now_ns = now_monotonic_ns();
+
         if (holding->parked.n_packets > 0)
                 return false;
         for (size_t i = 0; i < holding->n_frontends; i++)
-                if (holding->frontends[i].state != FRONTEND_RELEASING)
+                if (!is_ready(&holding->frontends[i], now_ns))
                         return false;
         return true;
 }
@@ -281,19 +294,28 @@ static void stop_drained(struct hold *hold)
         }
 }
 
-static void look_again(struct hold *hold, uint64_t now_ns)
+/* A server's accept() is seen by looking only; what a translated frontend waits for is told, or has its time. */
+static uint64_t next_look_ns(const struct hold *hold, const struct held_frontend *frontend, uint64_t now_ns)
 {
         bool slowly = now_ns > hold->progress_ns + NSEC_PER_SEC;
-        struct held_frontend *frontend;
 
-        TAILQ_FOREACH(frontend, &hold->releasing, link) {
-                if (frontend->queue.n_waiting == 0 && frontend->pacing.n_in_flight == 0)
-                        continue;
-                (void)sd_event_source_set_time_relative(hold->release_source, slowly ? LOOK_AGAIN_SLOWLY_US : LOOK_AGAIN_US);
-                (void)sd_event_source_set_enabled(hold->release_source, SD_EVENT_ONESHOT);
-                return;
-        }
-        (void)sd_event_source_set_enabled(hold->release_source, SD_EVENT_OFF);
+        if (frontend->translated)
+                return translated_next_ns(frontend);
+        if (frontend->queue.n_waiting == 0 && frontend->pacing.n_in_flight == 0)
+                return UINT64_MAX;
+        return now_ns + (slowly ? LOOK_AGAIN_SLOWLY_NS : LOOK_AGAIN_NS);
+}
+
+static void look_again(struct hold *hold, uint64_t now_ns)
+{
+        const struct held_frontend *frontend;
+        uint64_t next_ns = UINT64_MAX;
+
+        TAILQ_FOREACH(frontend, &hold->releasing, link)
+                next_ns = MIN(next_ns, next_look_ns(hold, frontend, now_ns));
+        if (next_ns != UINT64_MAX)
+                (void)sd_event_source_set_time(hold->release_source, (next_ns + NSEC_PER_USEC - 1) / NSEC_PER_USEC);
+        (void)sd_event_source_set_enabled(hold->release_source, next_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
 void release_run(struct hold *hold)
@@ -302,10 +324,15 @@ void release_run(struct hold *hold)
         bool more = false;
 
         TAILQ_FOREACH(frontend, &hold->releasing, link) {
+                if (frontend->translated) {
+                        more |= translated_run(frontend);
+                        continue;
+                }
                 observe_all(hold, frontend);
                 more |= release_frontend(hold, frontend);
         }
         stop_drained(hold);
+        translation_follow(hold);
 
         if (more)
                 hold_run_soon(hold);
@@ -316,6 +343,8 @@ void release_abandon(struct held_frontend *frontend)
 {
         struct pacing_flow *flow;
 
+        if (frontend->translated)
+                translated_reset(frontend);
         while ((flow = TAILQ_FIRST(&frontend->pacing.in_flight))) {
                 pacing_remove(&frontend->pacing, flow);
                 parked_put_back(container_of(flow, struct parked_flow, pacing));
@@ -361,6 +390,6 @@ void release_none(struct holding *holding, enum daemon_counter reason)
 
         while ((flow = TAILQ_FIRST(&holding->parked.by_age))) {
                 holding->hold->counters[reason] += flow->n_packets;
-                forget_flow(holding->hold, flow);
+                release_forget(holding->hold, flow);
         }
 }

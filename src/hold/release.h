@@ -5,11 +5,13 @@
 #include <stdint.h>
 
 #include "hold/counters.h"
+#include "hold/notices.h"
 
 struct hold;
 struct held_frontend;
 struct holding;
 struct lull_packet;
+struct parked_flow;
 
 /* Observes what is in flight, releases as much as the windows allow, stops holdings with nothing left, and sets the timer for the next
  * look where something is in flight or waits: no file descriptor tells when a server calls accept(). */
@@ -26,3 +28,11 @@ uint64_t release_expired(struct hold *hold, uint64_t now_ns);
 void release_packet(struct hold *hold, const struct lull_packet *packet, enum daemon_counter reason);
 /* Forgets what is parked without handing it on. */
 void release_none(struct holding *holding, enum daemon_counter reason);
+
+/* What paced releases have in common. */
+/* Exempts @flow, for as long as @reason wants, and sends its packets. */
+int release_send(struct hold *hold, const struct parked_flow *flow, enum daemon_counter reason);
+/* Counts and tells, once a flow, that it was handed on; a flow that could not be sent is dropped: its sender repeats it. */
+void release_account(struct hold *hold, struct parked_flow *flow, enum daemon_counter reason, int error);
+void release_notify(struct hold *hold, enum notice_kind kind, const struct parked_flow *flow);
+void release_forget(struct hold *hold, struct parked_flow *flow);

@@ -3,6 +3,15 @@
 #include "base/time.h"
 #include "hold/state.h"
 
+static const char *describe_state(const struct held_frontend *frontend, const struct parked_flow *flow)
+{
+        if (flow->pacing.in_flight)
+                return "released";
+        if (!frontend->translated || frontend->state != FRONTEND_RELEASING || frontend->translated->way == WAY_DIRECT)
+                return "parked";
+        return translated_way_to_string(frontend->translated->way);
+}
+
 static json_t *describe_flow(const struct parked_flow *flow, uint64_t now_ns)
 {
         const struct held_frontend *frontend = container_of(flow->queue, struct held_frontend, queue);
@@ -12,7 +21,7 @@ static json_t *describe_flow(const struct parked_flow *flow, uint64_t now_ns)
 
         return json_pack("{s:s, s:s, s:I, s:I, s:f, s:s}", "policy", frontend->holding->name, "flow", flow_format(&readable, text),
                          "packets", (json_int_t)flow->n_packets, "bytes", (json_int_t)flow->bytes, "age_seconds", age, "state",
-                         flow->pacing.in_flight ? "released" : "parked");
+                         describe_state(frontend, flow));
 }
 
 json_t *hold_list(const struct hold *hold)

@@ -18,7 +18,9 @@
 #include "hold/local.h"
 #include "hold/pacing.h"
 #include "hold/parked.h"
+#include "hold/prefixes.h"
 #include "hold/sockets.h"
+#include "hold/translated.h"
 
 enum frontend_state {
         FRONTEND_IDLE,
@@ -30,7 +32,9 @@ struct held_frontend {
         struct holding *holding;
         struct frontend frontend;
         uint32_t slot;
-        uint32_t flags;    /* enum lull_frontend_flags */
+        uint32_t flags;         /* enum lull_frontend_flags */
+        struct prefix *allowed; /* who may wake it, where flags say that not everybody may */
+        size_t n_allowed;
         bool without_ipv4; /* a [::] beside an explicit 0.0.0.0 */
         bool adopted;      /* held by an earlier daemon, and not yet started by this one */
         enum frontend_state state;
@@ -38,6 +42,7 @@ struct held_frontend {
         uint64_t seen_packets; /* of the demand map, when demand was armed */
         struct parked_queue queue;
         struct pacing pacing;
+        struct translated *translated;   /* NULL: it is a socket of this host */
         TAILQ_ENTRY(held_frontend) link; /* hold->releasing */
 };
 
@@ -47,13 +52,12 @@ struct holding {
         char *name;
         struct held_frontend *frontends;
         size_t n_frontends;
-        struct prefix *from;
-        size_t n_from;
         struct holding_ignore *ignore;
         size_t n_ignore;
         bool started;
-        bool armed;          /* the next packet is demand */
-        bool demand_pending; /* callbacks to be made */
+        uint64_t expected_ns; /* since when its data plane is to be known; 0: not yet */
+        bool armed;           /* the next packet is demand */
+        bool demand_pending;  /* callbacks to be made */
         bool drained_pending;
         bool pending; /* in hold->pending */
         struct hold_demand demand;
@@ -74,6 +78,7 @@ struct hold {
         struct parked *parked;
         struct injector *injector;
         struct local *local;
+        struct translation *translation; /* NULL: nothing is translated */
         struct sockets *sockets;
         struct ring_buffer *ring;
         sd_event_source *ring_source, *beat_source, *expiry_source, *release_source, *urgent_source;
