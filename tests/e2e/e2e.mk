@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   make e2e            lull as real pods on the test cluster (root)
+#   make e2e            lull as real pods on the test cluster that is up, or on one for this run (root)
 
-.PHONY: e2e
+.PHONY: e2e run-e2e
 
 e2e:
 	@tools/install-dependencies build cluster
-	@$(MAKE) --no-print-directory run-tests TIERS=e2e
+	@$(MAKE) --no-print-directory run-e2e
+
+run-e2e: all
+	@BUILD=$(BUILD) PYTHON=$(PYTHON) tools/run-tests e2e

@@ -189,3 +189,67 @@ def test_the_service_monitor_is_an_overlays_component(cluster, tmp_path):
 
     assert "kind: ServiceMonitor" in cluster.kubectl("kustomize", tmp_path)
     assert "kind: ServiceMonitor" not in cluster.kubectl("kustomize", base)
+
+
+def process_status(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return dict(re.split(r":\s+", line.strip(), maxsplit=1) for line in status if ":\t" in line)
+
+
+def root_is_read_only(pid):
+    with open(f"/proc/{pid}/mountinfo", encoding="utf-8") as mounts:
+        [options] = [words[5] for words in map(str.split, mounts) if words[4] == "/"]
+    return "ro" in options.split(",")
+
+
+@pytest.mark.parametrize("role,user,capabilities", [("agent", "0", {12, 13, 38, 39}), ("controller", "65532", set())])
+def test_a_running_pod_has_its_capabilities_a_seccomp_filter_and_no_way_to_more(lull, role, user, capabilities):
+    pid = lull.cluster.container_pid(lull.agent("n1") if role == "agent" else lull.controllers()[0])
+    status = process_status(pid)
+
+    for held in ("CapEff", "CapPrm", "CapBnd"):
+        assert {bit for bit in range(64) if int(status[held], 16) >> bit & 1} == capabilities
+    assert status["Uid"].split() == [user] * 4
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    assert root_is_read_only(pid)
+
+
+@pytest.mark.parametrize("capability", ["BPF", "NET_ADMIN", "PERFMON", "NET_RAW"])
+def test_without_any_one_of_its_capabilities_the_agent_does_not_start(lull, capability):
+    pod = pod_of(lull, "daemonsets", "lull-agent")
+    pod["metadata"] = {"name": f"without-{capability.lower().replace('_', '-')}"}
+    pod["spec"].update(nodeName="n1", restartPolicy="Never", serviceAccountName="lull-agent")
+    container = pod["spec"]["containers"][0]
+    # Beside the one that runs there: whatever they would share is given another name.
+    container["args"] += ["--bpffs=/sys/fs/bpf/lull-test", "--run-dir=/run/lull/test", "--metrics=none"]
+    container["securityContext"]["capabilities"]["add"].remove(capability)
+    for key in ("ports", "readinessProbe", "livenessProbe"):
+        del container[key]
+
+    lull.api.post(deployed.PODS, pod)
+    try:
+        name = f"{deployed.NAMESPACE}/{pod['metadata']['name']}"
+        lull.api.until(deployed.PODS, lambda pods: pods[name]["status"]["phase"] == "Failed")
+        said = lull.api.raw("GET", f"{deployed.PODS}/{pod['metadata']['name']}/log").decode()
+    finally:
+        lull.api.delete(f"{deployed.PODS}/{pod['metadata']['name']}", gracePeriodSeconds=0)
+
+    assert "Operation not permitted" in said, said
+
+
+def test_lull_answers_in_the_pods(lull):
+    assert "n1" in lull.cli(lull.agent("n1"), "status")
+    assert lull.cli(lull.controllers()[0], "status")
+
+
+def test_metrics_and_health_are_served_and_the_services_find_them(lull, cluster):
+    for name, count in (("lull-agent", 2), ("lull-controller", 2)):
+        def satisfied(slices, name=name, count=count):
+            addresses = [address for item in slices.values() for endpoint in item.get("endpoints") or ()
+                         for address in endpoint["addresses"]
+                         if item["metadata"]["labels"]["kubernetes.io/service-name"] == name and endpoint["conditions"]["ready"]]
+            return addresses if len(addresses) == count else None
+        addresses = lull.api.until(SLICES.format(deployed.NAMESPACE), satisfied)
+        for address in addresses:
+            assert "lull_build_info" in cluster.client.get(address, 9474, "/metrics")
+            assert cluster.client.get(address, 9474, "/healthz") == "ok\n"
