@@ -13,6 +13,7 @@
 #include "controller/agents.h"
 #include "controller/controller.h"
 #include "controller/decide.h"
+#include "controller/pods.h"
 #include "controller/resolve.h"
 #include "controller/target.h"
 #include "kube/client.h"
@@ -71,6 +72,7 @@ struct subject { /* a policy at work */
         struct target *target;             /* NULL until its spec could be read */
         struct resolution *resolution;     /* NULL: not known */
         bool resolution_is_old;
+        struct pods *pods; /* while it wakes and this replica leads, for their probes; or NULL */
 
         struct phase_machine machine;
         int64_t epoch; /* that the machine is about; -1: none yet */

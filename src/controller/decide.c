@@ -215,6 +215,8 @@ static void decide_awake(struct deciding *deciding)
         struct decision *decision = deciding->decision;
 
         decision->clear_wake = input->object->wake_requested;
+        if (input->object->metadata.deleting)
+                return;
         if (is_gone(deciding)) {
                 step(deciding, PHASE_EVENT_GONE);
                 sleep_for(deciding, SLEEP_SCALED);

@@ -5,10 +5,39 @@
 #include "base/time.h"
 #include "controller/controller_private.h"
 
+static void on_pods(void *userdata)
+{
+        struct subject *subject = userdata;
+
+        subject->resolution_is_old = true;
+        subject_is_due(subject, true);
+}
+
+/* Where the kubelet's Ready alone decides, nobody asks for probes. */
+static void follow_pods(struct subject *subject, const struct target_state *target)
+{
+        const struct controller *controller = subject->controller;
+        const struct policy *policy = subject_known(subject)->object->policy;
+        bool waits = subject->machine.phase == PHASE_WAKING ||
+                     (subject->machine.phase == PHASE_AWAKE && now_monotonic_ns() < subject->endpoints_until_ns);
+        bool wanted = waits && controller_leads(controller) && target->known && target->exists && target->selector &&
+                      *target->selector && policy->cluster.readiness == READINESS_PROBE;
+        int r;
+
+        if (!wanted)
+                subject->pods = pods_free(subject->pods);
+        if (!wanted || subject->pods)
+                return;
+        r = pods_new(controller->client, subject->area->namespace, target->selector, on_pods, subject, &subject->pods);
+        if (r < 0)
+                log_error("policy \"%s\": cannot watch its pods: %s", subject->key, strerror(-r));
+}
+
 /* A new resolution, once all it is made of is known; the last one stays where memory is missing. */
 static void refresh_resolution(struct subject *subject, const struct target_state *target)
 {
         const struct controller *controller = subject->controller;
+        struct resolve_probe probes[PODS_PROBES_MAX];
         const struct resolve_input input = {
                 .object = subject_known(subject)->object,
                 .services = (const struct kube_service *const *)subject->area->services.items,
@@ -16,6 +45,8 @@ static void refresh_resolution(struct subject *subject, const struct target_stat
                 .slices = (const struct kube_endpoint_slice *const *)subject->area->slices.items,
                 .n_slices = subject->area->slices.n,
                 .target = target,
+                .probes = probes,
+                .n_probes = pods_probes(subject->pods, probes),
         };
         struct resolution *resolution;
         int r;
@@ -223,6 +254,7 @@ void subject_look(struct subject *subject)
         target_read(subject->target, &target);
         follow_status(subject, now_ns);
         follow_replicas(subject, &target, now_ns);
+        follow_pods(subject, &target);
         refresh_resolution(subject, &target);
         decide_and_act(subject, &target, now_ns);
 }

@@ -143,6 +143,7 @@ struct subject *subject_free(struct subject *subject)
         sd_event_source_disable_unref(subject->timer);
         known_policy_free(subject->own);
         resolution_free(subject->resolution);
+        pods_free(subject->pods);
         diagnosis_free(subject->diagnosis);
         free(subject->scale_problem);
         free(subject->pending);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/macros.h"
+#include "controller/conditions.h"
+#include "controller/diagnose.h"
+
+#define POD(status) "{'metadata':{'name':'web-1'},'status':{'phase':'Pending'," status "}}"
+#define WAITING(why, message)                                                                                                      \
+        POD("'containerStatuses':[{'name':'web','restartCount':3,'state':{'waiting':{'reason':'" why "','message':'" message       \
+            "'}},"                                                                                                                 \
+            "'lastState':{'terminated':{'exitCode':7,'reason':'Error'}}}]")
+
+static json_t *list_of(const char *pods)
+{
+        char text[2048];
+        json_t *list;
+
+        snprintf(text, sizeof(text), "{'items':[%s]}", pods);
+        for (char *at = text; *at; at++)
+                if (*at == '\'')
+                        *at = '"';
+        list = json_loads(text, 0, NULL);
+        assert_non_null(list);
+        return list;
+}
+
+static void each_reason_is_found_and_told(void **state)
+{
+        static const struct {
+                const char *pods, *failure, *reason, *words;
+        } cases[] = {
+                { WAITING("ErrImagePull", "not found"), NULL, "ImageUnavailable",
+                  "pod \"web-1\", container \"web\": its image cannot be pulled: not found" },
+                { WAITING("ImagePullBackOff", "Back-off"), NULL, "ImageUnavailable", "Back-off" },
+                { WAITING("ErrImageNeverPull", "x"), NULL, "ImageUnavailable", "may not be pulled" },
+                { WAITING("CreateContainerConfigError", "secret \\\"s\\\" not found"), NULL, "ContainerCannotStart",
+                  "secret \"s\"" },
+                { WAITING("CrashLoopBackOff", "back-off 10s"), NULL, "CrashLoop", "it keeps ending, last with status 7 (Error)" },
+                { POD("'containerStatuses':[{'name':'web','state':{'terminated':{'exitCode':1,'reason':'Error'}}}]"), NULL,
+                  "CrashLoop", "status 1" },
+                { POD("'initContainerStatuses':[{'name':'init','state':{'waiting':{'reason':'ErrImagePull','message':'m'}}}]"),
+                  NULL, "ImageUnavailable", "container \"init\"" },
+                { POD("'conditions':[{'type':'PodScheduled','status':'False','message':'0/2 nodes are available'}]"), NULL,
+                  "Unschedulable", "fits on no node: 0/2 nodes" },
+                { POD("'containerStatuses':[{'name':'web','state':{'running':{}}}]"), NULL, "NotReady",
+                  "is Pending, but not ready" },
+                { POD("'x':1") "," WAITING("ErrImagePull", "m"), NULL, "ImageUnavailable", "web-1" },
+                { "", "pods \"web-2\" is forbidden: exceeded quota: q", "QuotaExceeded", "exceeded quota: q" },
+                { "", "admission webhook denied it", "CannotCreatePods", "webhook" },
+                { POD("'x':1"), "exceeded quota: q", "QuotaExceeded", "exceeded quota" },
+                { "", NULL, "NoPods", "no pods" },
+                { "{'metadata':{'name':'old','deletionTimestamp':'x'},'status':{}}", NULL, "NoPods", "no pods" },
+                { "1,null,{'status':[]},{'status':{'containerStatuses':[null,{'state':1}]}}", NULL, "NotReady", "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                json_t *list = list_of(cases[i].pods);
+                struct finding finding;
+
+                diagnose(list, cases[i].failure, &finding);
+                assert_string_equal(finding.reason, cases[i].reason);
+                if (!strstr(finding.message, cases[i].words))
+                        fail_msg("\"%s\" does not say \"%s\"", finding.message, cases[i].words);
+                json_decref(list);
+        }
+}
+
+static void no_list_is_no_crash(void **state)
+{
+        struct finding finding;
+
+        diagnose(NULL, NULL, &finding);
+        assert_string_equal(finding.reason, "NoPods");
+}
+
+static void conditions_are_bounded_and_each_type_is_there_once(void **state)
+{
+        static const char *const types[] = { "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O", "P", "Q" };
+        struct conditions conditions = { .n = 0 };
+
+        for (size_t i = 0; i < ELEMENTSOF(types); i++)
+                conditions_add(&conditions, types[i], "R", "%zu", i);
+        assert_int_equal(conditions.n, STATUS_CONDITIONS_MAX);
+        conditions.n = 1;
+        conditions_add(&conditions, "A", "R", "other");
+        assert_int_equal(conditions.n, 1);
+        assert_string_equal(conditions.entries[0].message, "0");
+}
+
+static void a_long_message_is_cut_at_a_character(void **state)
+{
+        for (size_t lead = 0; lead < 4; lead++) {
+                struct conditions conditions = { .n = 0 };
+                char text[2 * CONDITION_MESSAGE_MAX];
+                json_t *json;
+
+                memset(text, 'x', lead);
+                for (size_t i = lead; i + 3 < sizeof(text); i += 3)
+                        memcpy(text + i, "\u20ac", 4);
+                conditions_add(&conditions, "A", "R", "%s", text);
+                json = json_string(conditions.entries[0].message); /* NULL for what is not UTF-8 */
+                assert_non_null(json);
+                assert_true(strlen(conditions.entries[0].message) > CONDITION_MESSAGE_MAX - 5);
+                json_decref(json);
+        }
+}
+
+static void what_held_before_keeps_its_time(void **state)
+{
+        struct status_condition before[] = {
+                { .type = (char *)"A", .reason = (char *)"R", .message = (char *)"m", .holds = true, .since_realtime_ns = 5 },
+                { .type = (char *)"B", .since_realtime_ns = 6 }
+        };
+        struct scale_to_zero object = { .status = { .conditions = before, .n_conditions = 2 }, .metadata.generation = 9 };
+        struct status_condition after[STATUS_CONDITIONS_MAX];
+        struct conditions conditions = { .n = 0 };
+
+        assert_true(conditions_keep(&conditions, &object.status, "A"));
+        assert_false(conditions_keep(&conditions, &object.status, "B"));
+        conditions_add(&conditions, "B", "R", "now");
+        conditions_to_status(&conditions, &object, 100, after);
+        assert_int_equal(after[0].since_realtime_ns, 5);
+        assert_int_equal(after[1].since_realtime_ns, 100);
+        assert_int_equal(after[1].generation, 9);
+        assert_int_equal(conditions_news(&conditions, &object.status), 2);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(each_reason_is_found_and_told),
+                cmocka_unit_test(no_list_is_no_crash),
+                cmocka_unit_test(conditions_are_bounded_and_each_type_is_there_once),
+                cmocka_unit_test(a_long_message_is_cut_at_a_character),
+                cmocka_unit_test(what_held_before_keeps_its_time),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
