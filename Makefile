@@ -191,6 +191,7 @@ install: all
 	set -e; for page in $(MAN_PAGES); do install -D -m 644 -t $(SHARE)/man/man$${page##*.} $$page; done
 	install -D -m 644 deploy/completion/lull.bash $(SHARE)/bash-completion/completions/lull
 	install -D -m 644 -t $(SHARE)/doc/lull/examples $(wildcard deploy/examples/*.yaml)
+	install -D -m 644 -t $(SHARE)/doc/lull/examples/kubernetes $(wildcard deploy/examples/kubernetes/*.yaml)
 	install -d -m 755 $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)/etc/lull/policies.d
 	sed 's|@SBINDIR@|$(PREFIX)/sbin|' deploy/systemd/lulld.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/lulld.service
 
@@ -199,6 +200,7 @@ clean:
 
 -include tests/fuzz/fuzz.mk
 -include tests/cluster/cluster.mk
+-include tests/bench/kubernetes.mk
 -include tests/e2e/e2e.mk
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(LULL_OBJECTS) $(BUILD)/src/lulld.o)
 -include $(SKELETONS:%.skel.h=%.d)
