@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/agent.h"
 #include "controller/controller.h"
 #include "controller/options.h"
 #include "standalone/manager.h"
@@ -46,6 +47,22 @@ static int main_standalone(int argc, char **argv)
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static int main_agent(int argc, char **argv)
+{
+        _cleanup_(agent_options_freep) struct agent_options *options = NULL;
+        _cleanup_(agent_freep) struct agent *agent = NULL;
+
+        if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+                agent_options_help();
+                return EXIT_SUCCESS;
+        }
+        if (agent_options_parse(argc, argv, &options) < 0)
+                return EXIT_USAGE;
+        if (agent_new(options, &agent) < 0)
+                return EXIT_FAILURE;
+        return agent_run(agent) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static int main_controller(int argc, char **argv)
 {
         _cleanup_(controller_options_freep) struct controller_options *options = NULL;
@@ -67,6 +84,7 @@ static const struct {
         const char *name;
         int (*main)(int argc, char **argv);
 } roles[] = {
+        { "agent", main_agent },
         { "controller", main_controller },
 };
 

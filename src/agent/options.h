@@ -12,6 +12,7 @@ struct agent_options {
         char *kubeconfig; /* --kubeconfig; NULL: in-cluster, then as kubectl finds it */
         char *bpffs;      /* --bpffs: directory for pins; default /sys/fs/bpf/lull */
         char *cgroup;     /* --cgroup: the cgroup2 directory below which the node's pods are; default: the mount's root */
+        char *kubelet;    /* --kubelet-cgroup: whose connections are probes; NULL: that of the process called "kubelet" */
         char *run_dir;    /* --run-dir: control socket; default /run/lull */
         char *metrics;    /* --metrics: "address:port", or NULL for none; default 0.0.0.0:9474 */
         char *release;    /* --release: "auto", or "wait" to always leave flows to the data plane (for tests and odd data planes) */

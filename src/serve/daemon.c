@@ -44,6 +44,20 @@ int daemon_event_new(sd_event **ret_event)
         return 0;
 }
 
+rlim_t daemon_raise_open_files(void)
+{
+        struct rlimit limit;
+        rlim_t before;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return 0;
+        before = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+                log_warning("cannot raise the limit of open files from %llu: %s", (unsigned long long)before, strerror(errno));
+        return before;
+}
+
 int daemon_lock(const char *run_dir, int *ret_fd)
 {
         _cleanup_(freep) char *path = NULL;

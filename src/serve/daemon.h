@@ -2,12 +2,17 @@
 /* What every role of lulld begins with: its event loop, its lock, its sockets. Each but the first logs what it could not do. */
 #pragma once
 
+#include <sys/resource.h>
 #include <systemd/sd-event.h>
 
 #include "serve/http.h"
 
 /* An event loop that ends orderly at SIGTERM and SIGINT and tells systemd's watchdog, if there is one. Returns 0 or -errno. */
 int daemon_event_new(sd_event **ret_event);
+
+/* A workload that was woken once takes some ten descriptors, and the usual soft limit is 1024: there for what uses select(), which lulld
+ * does not. Returns the soft limit from before, for children; 0 when it is not known. */
+rlim_t daemon_raise_open_files(void);
 
 /* Keeps a second daemon away from @run_dir, which is made if missing, with mode 0700. Closing *ret_fd gives it back. Returns 0 or
  * -errno. */

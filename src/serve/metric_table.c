@@ -41,6 +41,21 @@ const struct metric metric_table[] = {
           { "verb", "resource", "code" },
           "Requests to the API server; code 0 is for those without an answer." },
 
+        { "lull_node_wake_seconds",
+          METRIC_HISTOGRAM,
+          { "step" },
+          "Time from the first packet held on this node until it was detected and reported, an endpoint was known and ready, and the "
+          "packet was released and answered." },
+        { "lull_demands_total", METRIC_COUNTER, { "policy" }, "Demands that this node reported to the controllers." },
+        { "lull_demands_passed_on_total",
+          METRIC_COUNTER,
+          {},
+          "Demands during a sleep that no controller answered in time: their packets went on to the pods." },
+        { "lull_votes_total", METRIC_COUNTER, { "vote" }, "Quiet votes of this node for a sleep, and those it took back." },
+        { "lull_probes_total", METRIC_COUNTER, { "result" }, "Readiness probes that passed, and that could not be run." },
+        { "lull_node_writes_total", METRIC_COUNTER, { "result" }, "Writes of this node's NodeActivity." },
+        { "lull_lease_renewals_total", METRIC_COUNTER, { "result" }, "Renewals of this agent's Lease." },
+
         { "lull_hold_attached", METRIC_GAUGE, {}, "1 while the holding hooks are attached, else 0." },
         { "lull_hold_packets_total", METRIC_COUNTER, { "verdict", "reason" }, "First packets by what was done with them and why." },
         { "lull_parked_packets", METRIC_GAUGE, { "policy" }, "Packets parked now." },

@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
@@ -114,21 +113,6 @@ static int make_event_loop(struct manager *manager)
         return 0;
 }
 
-/* A workload that was woken once takes some ten descriptors, and the usual soft limit is 1024: there for what uses select(), which lulld
- * does not. */
-static void raise_open_files(struct context *context)
-{
-        struct rlimit limit;
-
-        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-                return;
-        context->open_files = limit.rlim_cur;
-        limit.rlim_cur = limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-                log_warning("cannot raise the limit of open files from %llu: %s", (unsigned long long)context->open_files,
-                            strerror(errno));
-}
-
 static int make_directories(struct manager *manager)
 {
         struct context *context = &manager->context;
@@ -203,7 +187,7 @@ int manager_new(const struct options *options, struct manager **ret_manager)
         manager->context.retired = on_retired;
         manager->context.userdata = manager;
 
-        raise_open_files(&manager->context);
+        manager->context.open_files = daemon_raise_open_files();
         r = make_event_loop(manager);
         if (r < 0) {
                 log_error("cannot make an event loop: %s", strerror(-r));

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "agent/agent_policy.h"
+#include "base/time.h"
+#include "hold/hold.h"
+#include "serve/event_log.h"
+
+#define LOOK_NS (100 * NSEC_PER_MSEC) /* within it, all policies are told of from one look at all connections */
+#define UNWATCHED_NS NSEC_PER_SEC     /* until a pod's cgroup is looked for again */
+#define SLEEP_LONG_NS (10 * NSEC_PER_SEC)
+
+static enum workload_state state_of(enum verdict verdict)
+{
+        switch (verdict) {
+        case VERDICT_BUSY:
+                return WORKLOAD_ACTIVE;
+        case VERDICT_IDLE:
+                return WORKLOAD_IDLE;
+        case VERDICT_UNKNOWN:
+                return WORKLOAD_UNKNOWN;
+        }
+        return WORKLOAD_UNKNOWN;
+}
+
+static void set_state(struct agent_policy *policy, enum workload_state state)
+{
+        if (policy->state == state)
+                return;
+        policy->state = state;
+        policy->state_since_ns = now_realtime_ns();
+        node_report(policy->node, false);
+}
+
+enum depth { TOTALS, CONNECTIONS };
+
+static int read_pod(struct agent_policy *policy, struct agent_pod *pod, enum depth depth, uint64_t not_before_ns,
+                    struct workload_snapshot *ret_snapshot)
+{
+        if (!pod->workload)
+                agent_policy_watch(policy, pod);
+        if (!pod->workload)
+                return pod->error ? pod->error : -ENOENT;
+        return depth == TOTALS ? workload_read_totals(pod->workload, ret_snapshot)
+                               : workload_read(pod->workload, not_before_ns, ret_snapshot);
+}
+
+static struct idle_part part_of(struct agent_policy *policy, struct agent_pod *pod, enum depth depth, uint64_t not_before_ns,
+                                struct workload_snapshot *ret_snapshot)
+{
+        int r = read_pod(policy, pod, depth, not_before_ns, ret_snapshot);
+
+        if (r >= 0 && depth == CONNECTIONS)
+                pod->snapshot = *ret_snapshot;
+        return (struct idle_part){
+                .name = policy->n_pods > 1 ? pod->key : NULL,
+                .snapshot = r < 0 ? NULL : ret_snapshot,
+                .error = r < 0 ? r : 0,
+                .watched_since_ns = pod->since_ns,
+        };
+}
+
+static int judge_all(struct agent_policy *policy, enum depth depth, uint64_t not_before_ns)
+{
+        _cleanup_(freep) struct idle_part *parts = calloc(policy->n_pods, sizeof(*parts));
+        _cleanup_(freep) struct workload_snapshot *snapshots = calloc(policy->n_pods, sizeof(*snapshots));
+        uint32_t factor = MAX(policy->object->status.idle_factor, 1U);
+        struct agent_pod *pod;
+        bool unwatched = false;
+        size_t n = 0;
+
+        if (!parts || !snapshots)
+                return -ENOMEM;
+        LIST_FOREACH(pod, &policy->pods, others)
+        {
+                parts[n] = part_of(policy, pod, depth, not_before_ns, &snapshots[n]);
+                unwatched |= !pod->workload;
+                n++;
+        }
+        idle_judge_all(policy->object->policy, parts, n, 0, factor, now_monotonic_ns(), &policy->verdict);
+        policy->look_ns = unwatched ? now_monotonic_ns() + UNWATCHED_NS : policy->verdict.look_again_ns;
+        return 0;
+}
+
+static void judge_unknown(struct agent_policy *policy, const char *reason)
+{
+        policy->verdict = (struct idle_verdict){ .verdict = VERDICT_UNKNOWN };
+        snprintf(policy->verdict.reason, sizeof(policy->verdict.reason), "%s", reason);
+        policy->look_ns = now_monotonic_ns() + 10 * NSEC_PER_SEC;
+}
+
+static void look(struct agent_policy *policy)
+{
+        const struct policy *spec = policy->object->policy;
+
+        int r;
+
+        if (!spec) {
+                judge_unknown(policy, "its spec is wrong");
+                return;
+        }
+        r = judge_all(policy, TOTALS, 0);
+        if (r >= 0 && policy->verdict.verdict == VERDICT_IDLE)
+                r = judge_all(policy, CONNECTIONS, now_monotonic_ns() - MIN(spec->idle.after_ns / 4, 5 * NSEC_PER_SEC));
+        if (r < 0)
+                judge_unknown(policy, strerror(-r));
+}
+
+void agent_policy_withdraw(struct agent_policy *policy, const char *reason)
+{
+        bool voted = policy->quiet_epoch != -1;
+
+        if (policy->phase != PHASE_SLEEPING && !voted)
+                return;
+        if (policy->phase == PHASE_SLEEPING && !policy->unquiet && policy->n_pods > 0)
+                event_log_add(policy->node->events, policy->name, "Unquiet", "it does not vote for the sleep: %s", reason);
+        policy->unquiet = policy->phase == PHASE_SLEEPING;
+        policy->quiet_epoch = -1;
+        policy->node->counters.votes_withdrawn += voted;
+        if (policy->n_pods == 0)
+                return;
+        policy->verdict.verdict = VERDICT_BUSY;
+        policy->verdict.idle_ns = 0;
+        snprintf(policy->verdict.reason, sizeof(policy->verdict.reason), "%s", reason);
+        policy->state = WORKLOAD_ACTIVE;
+        policy->state_since_ns = now_realtime_ns();
+        node_report(policy->node, true);
+}
+
+/* What speaks against sleeping now, or NULL. A vote looks at everything once; afterwards nothing can begin that does not move bytes. */
+static const char *pod_objection(struct agent_policy *policy, struct agent_pod *pod)
+{
+        bool voted = policy->quiet_epoch == policy->epoch;
+        struct workload_snapshot snapshot;
+        int r = read_pod(policy, pod, voted ? TOTALS : CONNECTIONS, now_monotonic_ns(), &snapshot);
+
+        if (r < 0)
+                return "its activity cannot be read";
+        if (snapshot.open_requests > 0)
+                return "an unanswered request";
+        if (snapshot.last_ns >= policy->held_since_ns)
+                return "activity since holding began";
+        if (policy->object->policy->idle.connections == SILENCE_HOLD && snapshot.connections > 0)
+                return "open connections (idle.connections is Hold)";
+        return NULL;
+}
+
+static const char *objection(struct agent_policy *policy)
+{
+        const char *reason = NULL;
+        struct agent_pod *pod;
+
+        if (!policy->object->policy)
+                return "its spec is wrong";
+        if (policy->holding && (holding_has_demand(policy->holding) || holding_parked(policy->holding) > 0))
+                return "a first packet is held";
+        LIST_FOREACH(pod, &policy->pods, others)
+        if (!reason)
+                reason = pod_objection(policy, pod);
+        return reason;
+}
+
+static void vote(struct agent_policy *policy)
+{
+        policy->quiet_epoch = policy->epoch;
+        policy->node->counters.votes++;
+        event_log_add(policy->node->events, policy->name, "Quiet", "it votes for the sleep: neither demand nor activity for %d ms",
+                      (int)(QUIET_NS / NSEC_PER_MSEC));
+        if (policy->state == WORKLOAD_IDLE)
+                node_report(policy->node, false);
+        set_state(policy, WORKLOAD_IDLE);
+}
+
+/* In Sleeping: the vote, and whether it still stands. */
+static void watch_sleep(struct agent_policy *policy)
+{
+        uint64_t now = now_monotonic_ns(), due = policy->held_since_ns + QUIET_NS;
+        const char *reason;
+
+        if (policy->unquiet || !policy->holding || !holding_is_started(policy->holding)) {
+                policy->look_ns = now + UNWATCHED_NS;
+                return;
+        }
+        if (now < due) {
+                policy->look_ns = due;
+                return;
+        }
+        reason = objection(policy);
+        if (reason)
+                agent_policy_withdraw(policy, reason);
+        else if (policy->quiet_epoch != policy->epoch)
+                vote(policy);
+        policy->look_ns = now + (now - policy->held_since_ns < SLEEP_LONG_NS ? QUIET_NS : NSEC_PER_SEC);
+}
+
+void agent_policy_judge(struct agent_policy *policy)
+{
+        policy->look_ns = 0;
+        if (policy->n_pods > 0 && policy->phase == PHASE_SLEEPING) {
+                watch_sleep(policy);
+        } else if (policy->n_pods > 0) {
+                look(policy);
+                set_state(policy, state_of(policy->verdict.verdict));
+        }
+        agent_policy_arm_timer(policy);
+}
+
+void agent_policy_look(struct agent_policy *policy)
+{
+        if (policy->n_pods > 0 && policy->object->policy)
+                judge_all(policy, CONNECTIONS, now_monotonic_ns() - LOOK_NS);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "activity/activity.h"
+#include "agent/agent_policy.h"
+#include "agent/agent_private.h"
+#include "base/log.h"
+#include "kube/reflector.h"
+#include "kube/scale_to_zero.h"
+
+static struct agent_policy *find_policy(struct node *node, const char *name)
+{
+        struct agent_policy *policy;
+
+        HASH_FIND(by_name, node->policies, name, strlen(name), policy);
+        return policy;
+}
+
+static int read_failed(const char *kind, const char *key, const char *field, int r)
+{
+        if (r == -EBADMSG || r == -E2BIG)
+                log_error("%s \"%s\": %s: %s; the object is left alone", kind, key, field,
+                          r == -E2BIG ? "has too many entries" : "is not as the API promises");
+        return r;
+}
+
+static int object_read(const char *key, const json_t *json, void **ret_value, void *userdata)
+{
+        struct scale_to_zero *object;
+        const char *field;
+        int r = scale_to_zero_read(json, &object, &field);
+
+        if (r < 0)
+                return read_failed("ScaleToZero", key, field, r);
+        *ret_value = object;
+        return 0;
+}
+
+static void object_release(void *value, void *userdata)
+{
+        scale_to_zero_free(value);
+}
+
+static void object_added(const char *key, void *value, void *userdata)
+{
+        struct node *node = userdata;
+        struct agent_policy *policy;
+        int r = agent_policy_new(node, key, &policy);
+
+        if (r < 0) {
+                log_error("policy \"%s\": cannot follow it: %s", key, strerror(-r));
+                return;
+        }
+        agent_policy_follow(policy, value);
+}
+
+static void object_modified(const char *key, void *old, void *value, void *userdata)
+{
+        struct agent_policy *policy = find_policy(userdata, key);
+
+        if (policy)
+                agent_policy_follow(policy, value);
+        else
+                object_added(key, value, userdata); /* there was no memory for it before */
+}
+
+static void object_deleted(const char *key, void *value, void *userdata)
+{
+        struct agent_policy *policy = find_policy(userdata, key);
+        struct node *node = userdata;
+        bool told = policy && (policy->has_demand || policy->n_pods > 0);
+
+        agent_policy_free(policy, false);
+        if (told)
+                node_report(node, false);
+}
+
+/* Only when both are known is it known what an earlier agent watched in vain. */
+static void settle_activity(struct node *node)
+{
+        if (kube_reflector_is_synced(node->objects) && kube_reflector_is_synced(node->pods))
+                activity_settle(node->activity);
+}
+
+static void objects_synced(void *userdata)
+{
+        struct node *node = userdata;
+
+        if (!node->settled) {
+                log_info("ready: %zu policies", kube_reflector_count(node->objects));
+                hold_settle(node->hold);
+                node->settled = true;
+        }
+        settle_activity(node);
+        node_report(node, false);
+}
+
+static void objects_stale(bool stale, void *userdata)
+{
+        const struct node *node = userdata;
+
+        if (stale)
+                log_warning("the policies are not current: %s; what is held stays held", kube_reflector_problem(node->objects));
+        else if (node->settled)
+                log_info("the policies are current again");
+}
+
+static int pod_read(const char *key, const json_t *json, void **ret_value, void *userdata)
+{
+        struct kube_pod *pod;
+        const char *field;
+        int r = kube_pod_read(json, &pod, &field);
+
+        if (r < 0)
+                return read_failed("Pod", key, field, r);
+        *ret_value = pod;
+        return 0;
+}
+
+static void pod_release(void *value, void *userdata)
+{
+        kube_pod_free(value);
+}
+
+static void pod_changed(struct node *node, const char *key, const struct kube_pod *pod)
+{
+        struct agent_policy *policy, *next;
+
+        HASH_ITER(by_name, node->policies, policy, next)
+                agent_policy_pod_changed(policy, key, pod);
+}
+
+static void pod_added(const char *key, void *value, void *userdata)
+{
+        pod_changed(userdata, key, value);
+}
+
+static void pod_modified(const char *key, void *old, void *value, void *userdata)
+{
+        pod_changed(userdata, key, value);
+}
+
+static void pod_deleted(const char *key, void *value, void *userdata)
+{
+        pod_changed(userdata, key, NULL);
+}
+
+static void pods_synced(void *userdata)
+{
+        settle_activity(userdata);
+}
+
+static int watch_objects(struct agent *agent)
+{
+        static const struct kube_reflector_callbacks callbacks = {
+                .read = object_read,
+                .release = object_release,
+                .added = object_added,
+                .modified = object_modified,
+                .deleted = object_deleted,
+                .synced = objects_synced,
+                .stale = objects_stale,
+        };
+        const struct kube_reflector_settings settings = { .resource = SCALE_TO_ZERO_RESOURCE,
+                                                          .path = "/apis/" SCALE_TO_ZERO_API "/" SCALE_TO_ZERO_RESOURCE };
+
+        return kube_reflector_new(agent->client, &settings, &callbacks, &agent->node, NULL, &agent->node.objects);
+}
+
+static int watch_pods(struct agent *agent)
+{
+        static const struct kube_reflector_callbacks callbacks = {
+                .read = pod_read,
+                .release = pod_release,
+                .added = pod_added,
+                .modified = pod_modified,
+                .deleted = pod_deleted,
+                .synced = pods_synced,
+        };
+        _cleanup_(freep) char *selector = NULL;
+
+        if (asprintf(&selector, "spec.nodeName=%s", agent->options->node) < 0) {
+                selector = NULL;
+                return -ENOMEM;
+        }
+        return kube_reflector_new(
+                agent->client,
+                &(struct kube_reflector_settings){ .resource = "pods", .path = "/api/v1/pods", .field_selector = selector },
+                &callbacks, &agent->node, NULL, &agent->node.pods);
+}
+
+int agent_watch(struct agent *agent)
+{
+        int r = watch_pods(agent);
+
+        if (r >= 0)
+                r = watch_objects(agent);
+        if (r < 0)
+                log_error("cannot watch the API server: %s", strerror(-r));
+        return r;
+}
