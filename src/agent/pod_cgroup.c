@@ -34,7 +34,7 @@ static bool names_pod(const char *name, const char *uid)
 int pod_cgroup_find(const char *root, const char *uid, char **ret_path)
 {
         char *roots[] = { (char *)root, NULL };
-        _cleanup_(fts_closep) FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+        _cleanup_(fts_closep) FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
         FTSENT *entry;
 
         if (!tree)
