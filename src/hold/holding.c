@@ -195,6 +195,7 @@ static void set_state(struct held_frontend *frontend, enum frontend_state state)
                 frontend->released_ns = now_monotonic_ns();
                 TAILQ_INSERT_TAIL(&hold->releasing, frontend, link);
         }
+        translation_follow(hold); /* before the first entry is made */
 }
 
 static int program_all(struct holding *holding)

@@ -332,7 +332,6 @@ void release_run(struct hold *hold)
                 more |= release_frontend(hold, frontend);
         }
         stop_drained(hold);
-        translation_follow(hold);
 
         if (more)
                 hold_run_soon(hold);

@@ -84,7 +84,7 @@ class Endpoint:
 
 
 class Cluster:
-    def __init__(self, proxy=True):
+    def __init__(self):
         self.namespaces, self.endpoints, self.clients = [], {}, {}
         self.node, self.node_2, outside = (self.add() for _ in range(3))
         for namespace in (self.node, self.node_2):
@@ -98,8 +98,7 @@ class Cluster:
             self.endpoints[name] = Endpoint(namespace, pod_address(number, pod), node is self.node)
         self.clients["node"] = Client(self.node, SERVICE)
         self.clients["outside"] = Client(outside, NODE)
-        if proxy:
-            self.start_proxy()
+        self.start_proxy()
 
     def add(self):
         self.namespaces.append(Namespace())
@@ -168,6 +167,9 @@ class Cluster:
                 }}
             }}
             """)
+
+    def stop_proxy(self):
+        self.node.run("nft", "flush ruleset")
 
     def program(self, endpoint, family=4, protocol="tcp"):
         """What kube-proxy does at its next sync."""
