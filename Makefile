@@ -3,6 +3,7 @@
 #   make            lulld and lull below build/
 #   make demo       the main job, end to end          (root)
 #   make test       all tests                         (root)
+#   make e2e        lull on a Kubernetes of this machine (root)
 #   make bench      the budgets, measured             (root)
 #   make lint       formatting, static analysis, layering
 #   make install    DESTDIR= PREFIX=

@@ -154,7 +154,7 @@ class PodPlace:
         try:
             said = self.cluster.kubectl(
                 "--namespace", self.pod["metadata"]["namespace"], "exec", self.pod["metadata"]["name"], "--", "/bin/curl", "--silent",
-                "--show-error", "--max-time", timeout, "--write-out", "\\n%{time_connect} %{time_starttransfer}",
+                "--show-error", "--max-time", str(timeout), "--write-out", "\\n%{time_connect} %{time_starttransfer}",
                 f"http://{host}:{port}/", timeout=timeout + 10)
         except RuntimeError as error:
             return Dialled(began, error=str(error))

@@ -140,3 +140,16 @@ def test_nothing_is_put_to_sleep_on_what_was_known_before_an_outage(cluster, sle
     assert workload.status()["phase"] == "Awake"
     assert not workload.has_slept()
     assert clients.errors(stream.halt()) == []
+
+
+def test_while_a_node_is_drained_the_other_serves(lull, cluster, sleeping, places):
+    workload = sleeping()
+    try:
+        cluster.kubectl("drain", "n1", "--delete-emptydir-data", f"--pod-selector={deployed.CONTROLLER}", timeout=90)
+
+        met = places.node("n2").dial(workload.address)
+
+        assert met.error == ""
+        assert workload.pods()[0]["spec"]["nodeName"] == "n2"
+    finally:
+        cluster.kubectl("uncordon", "n1")

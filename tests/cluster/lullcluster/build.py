@@ -55,6 +55,10 @@ ALL = (
     Module("runc", ("runc",), tags=("seccomp",), cgo=True),
     Module("reflectors", ("reflectors",), packages=(".",)),
 )
+# Built when a test first asks for one.
+ON_DEMAND = (
+    Module("traefik", ("traefik",)),
+)
 
 
 def cache():
@@ -79,7 +83,7 @@ def module_directory(module):
 
 def program(name):
     """The path of a built program."""
-    for module in ALL:
+    for module in ALL + ON_DEMAND:
         if name in module.programs or name in module.links:
             return module_directory(module) / name
     raise KeyError(name)
@@ -161,6 +165,14 @@ def ensure_module(module):
         build(module, made)
         made.rename(final)
     print(f"cluster: built {module.name} in {time.monotonic() - started:.0f} s", flush=True)
+
+
+def ensure_program(name):
+    """Builds one of those that no cluster needs, if it is not built yet; returns its path."""
+    [module] = [module for module in ON_DEMAND if name in module.programs]
+    with only_one_builds():
+        ensure_module(module)
+    return program(name)
 
 
 def ensure():
