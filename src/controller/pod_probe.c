@@ -220,7 +220,7 @@ static const json_t *find_probed(const json_t *spec)
                 }
         json_array_foreach(sidecars, i, container)
                 if (is_sidecar(container) && json_is_object(json_object_get(container, "readinessProbe")))
-                        count += 2; /* those in front of the container are not what is waited for */
+                        count++; /* alone it is not what is waited for, either: found is NULL */
         return count == 1 ? found : NULL;
 }
 

@@ -20,6 +20,7 @@ struct kube_endpoint_slice *kube_endpoint_slice_free(struct kube_endpoint_slice 
         kube_metadata_done(&slice->metadata);
         free(slice->service);
         free(slice->managed_by);
+        free(slice->owner_uid);
         for (size_t i = 0; i < slice->n_endpoints; i++)
                 endpoint_done(&slice->endpoints[i]);
         free(slice->endpoints);
@@ -103,7 +104,9 @@ int kube_endpoint_slice_read(const json_t *object, struct kube_endpoint_slice **
 {
         _cleanup_(kube_endpoint_slice_freep) struct kube_endpoint_slice *slice = calloc(1, sizeof(*slice));
         struct field_reader reader = { 0 };
-        const json_t *labels = field_object(&reader, json_object_get(object, "metadata"), "labels", "metadata.labels");
+        const json_t *metadata = json_object_get(object, "metadata");
+        const json_t *labels = field_object(&reader, metadata, "labels", "metadata.labels");
+        const json_t *owners = field_array(&reader, metadata, "ownerReferences", "metadata.ownerReferences");
         const char *type = field_text(&reader, object, "addressType", "addressType");
         int r;
 
@@ -114,6 +117,7 @@ int kube_endpoint_slice_read(const json_t *object, struct kube_endpoint_slice **
                 return r;
         slice->service = field_copy(&reader, labels, "kubernetes.io/service-name", NULL, "metadata.labels");
         slice->managed_by = field_copy(&reader, labels, "endpointslice.kubernetes.io/managed-by", NULL, "metadata.labels");
+        slice->owner_uid = field_copy(&reader, json_array_get(owners, 0), "uid", NULL, "metadata.ownerReferences[].uid");
         slice->fqdn = type && strcmp(type, "FQDN") == 0;
         endpoints_read(&reader, object, slice);
         ports_read(&reader, object, slice);

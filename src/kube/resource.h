@@ -79,6 +79,7 @@ struct kube_endpoint_slice {
         struct kube_metadata metadata;
         char *service;    /* of the label kubernetes.io/service-name, or NULL */
         char *managed_by; /* endpointslice.kubernetes.io/managed-by, or NULL */
+        char *owner_uid;  /* of its first owner, or NULL */
         bool fqdn;        /* addressType FQDN: endpoints are left out */
         struct kube_endpoint *endpoints;
         size_t n_endpoints;

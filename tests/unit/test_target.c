@@ -7,27 +7,12 @@
 
 #include <cmocka.h>
 
-#include <stdio.h>
-#include <string.h>
-#include <sys/queue.h>
-
 #include "controller/target.h"
 #include "controller/target_object.h"
+#include "unit/kube_fake.h"
 
-struct kube_request {
-        struct kube_client *client;
-        enum kube_verb verb;
-        enum kube_priority priority;
-        char *path;
-        json_t *body;
-        struct kube_request_callbacks callbacks;
-        void *userdata;
-        LIST_ENTRY(kube_request) of_all;
-};
-
-struct kube_client {
-        sd_event *event;
-        LIST_HEAD(, kube_request) requests;
+struct fixture {
+        struct kube_client client;
         struct targets *targets;
         unsigned changes, replies;
         struct target *changed;
@@ -36,155 +21,56 @@ struct kube_client {
         bool free_when_changed;
 };
 
-int kube_client_request(struct kube_client *client, const struct kube_request_settings *settings,
-                        const struct kube_request_callbacks *callbacks, void *userdata, struct kube_request **ret_request)
-{
-        struct kube_request *request = calloc(1, sizeof(*request));
-
-        request->client = client;
-        request->verb = settings->verb;
-        request->priority = settings->priority;
-        request->path = strdup(settings->path);
-        request->body = json_deep_copy(settings->body);
-        request->callbacks = *callbacks;
-        request->userdata = userdata;
-        LIST_INSERT_HEAD(&client->requests, request, of_all);
-        if (ret_request)
-                *ret_request = request;
-        return 0;
-}
-
-static void request_free(struct kube_request *request)
-{
-        LIST_REMOVE(request, of_all);
-        free(request->path);
-        json_decref(request->body);
-        free(request);
-}
-
-struct kube_request *kube_request_cancel(struct kube_request *request)
-{
-        if (request)
-                request_free(request);
-        return NULL;
-}
-
-void kube_request_is_watch(struct kube_request *request, uint64_t silence_ns)
-{
-}
-
-sd_event *kube_client_event(const struct kube_client *client)
-{
-        return client->event;
-}
-
-static void run(struct kube_client *client)
-{
-        while (sd_event_run(client->event, 0) > 0)
-                ;
-}
-
-static struct kube_request *find(struct kube_client *client, const char *path)
-{
-        struct kube_request *request;
-
-        LIST_FOREACH(request, &client->requests, of_all)
-        if (strcmp(request->path, path) == 0)
-                return request;
-        return NULL;
-}
-
-/* Until it is asked for: the event loop has it to do. */
-static struct kube_request *await(struct kube_client *client, const char *path)
-{
-        struct kube_request *request;
-
-        while (!(request = find(client, path)))
-                assert_true(sd_event_run(client->event, 5000000) > 0);
-        return request;
-}
-
-static void answer(struct kube_request *request, unsigned code, const char *text)
-{
-        struct kube_client *client = request->client;
-        json_t *body = json_loads(text, JSON_DECODE_ANY, NULL);
-        struct kube_reply reply = { .status.code = code, .body = code < 300 ? body : NULL };
-        struct kube_request_callbacks callbacks = request->callbacks;
-        void *userdata = request->userdata;
-
-        assert_non_null(body);
-        if (code >= 300)
-                snprintf(reply.status.message, sizeof(reply.status.message), "%s", text);
-        request_free(request);
-        callbacks.done(&reply, userdata);
-        json_decref(body);
-        run(client);
-}
-
-static void event(struct kube_request *watch, const char *type, const char *object)
-{
-        _cleanup_(freep) char *line = NULL;
-        int length = asprintf(&line, "{\"type\":\"%s\",\"object\":%s}\n", type, object);
-
-        assert_int_equal(watch->callbacks.data(line, (size_t)length, watch->userdata), 0);
-        run(watch->client);
-}
-
-static void synced(struct kube_request *watch)
-{
-        event(watch, "BOOKMARK",
-              "{\"metadata\":{\"resourceVersion\":\"100\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}");
-}
-
 static void on_changed(struct target *target, void *userdata)
 {
-        struct kube_client *client = userdata;
+        struct fixture *fixture = userdata;
 
-        client->changes++;
-        client->changed = target;
-        if (client->free_when_changed)
+        fixture->changes++;
+        fixture->changed = target;
+        if (fixture->free_when_changed)
                 target_free(target);
 }
 
 static void on_done(const struct kube_reply *reply, void *userdata)
 {
-        struct kube_client *client = userdata;
+        struct fixture *fixture = userdata;
 
-        client->replies++;
-        client->error = reply->error;
-        client->code = reply->status.code;
+        fixture->replies++;
+        fixture->error = reply->error;
+        fixture->code = reply->status.code;
 }
 
 static int setup(void **state)
 {
-        struct kube_client *client = calloc(1, sizeof(*client));
+        struct fixture *fixture = calloc(1, sizeof(*fixture));
 
-        LIST_INIT(&client->requests);
-        assert_int_equal(sd_event_new(&client->event), 0);
-        assert_int_equal(targets_new(client, on_changed, &client->targets), 0);
-        *state = client;
+        LIST_INIT(&fixture->client.requests);
+        assert_int_equal(sd_event_new(&fixture->client.event), 0);
+        assert_int_equal(targets_new(&fixture->client, on_changed, &fixture->targets), 0);
+        *state = fixture;
         return 0;
 }
 
 static int teardown(void **state)
 {
-        struct kube_client *client = *state;
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
 
-        targets_free(client->targets);
+        targets_free(fixture->targets);
         assert_true(LIST_EMPTY(&client->requests));
         sd_event_unref(client->event);
-        free(client);
+        free(fixture);
         return 0;
 }
 
-static struct target *target(struct kube_client *client, const char *api_version, const char *kind, const char *name)
+static struct target *target(struct fixture *fixture, const char *api_version, const char *kind, const char *name)
 {
         const struct target_reference reference = { .api_version = (char *)api_version,
                                                     .kind = (char *)kind,
                                                     .name = (char *)name };
         struct target *made;
 
-        assert_int_equal(target_new(client->targets, "shop", &reference, client, &made), 0);
+        assert_int_equal(target_new(fixture->targets, "shop", &reference, fixture, &made), 0);
         return made;
 }
 
@@ -204,12 +90,13 @@ static struct target_state look(const struct target *target)
 
 static void a_deployment_is_followed_by_its_watch_alone(void **state)
 {
-        struct kube_client *client = *state;
-        struct target *web = target(client, "apps/v1", "Deployment", "web");
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct target *web = target(fixture, "apps/v1", "Deployment", "web");
         struct kube_request *watch;
 
         assert_false(look(web).known);
-        assert_true(targets_are_stale(client->targets));
+        assert_true(targets_are_stale(fixture->targets));
         watch = await(client, "/apis/apps/v1/deployments");
         watch->callbacks.opened(watch->userdata);
         event(watch, "ADDED", DEPLOYMENT("7", "2"));
@@ -217,7 +104,7 @@ static void a_deployment_is_followed_by_its_watch_alone(void **state)
         synced(watch);
 
         assert_true(look(web).known && look(web).exists && !look(web).stale);
-        assert_false(targets_are_stale(client->targets));
+        assert_false(targets_are_stale(fixture->targets));
         assert_int_equal(look(web).replicas, 2);
         assert_int_equal(look(web).ready, 1);
         assert_string_equal(look(web).selector, "app=web");
@@ -225,68 +112,71 @@ static void a_deployment_is_followed_by_its_watch_alone(void **state)
         assert_string_equal(json_string_value(json_object_get(look(web).pod_labels, "tier")), "a");
         assert_null(look(web).problem);
 
-        client->changes = 0;
+        fixture->changes = 0;
         event(watch, "MODIFIED", DEPLOYMENT("8", "0"));
-        assert_int_equal(client->changes, 1);
-        assert_ptr_equal(client->changed, web);
+        assert_int_equal(fixture->changes, 1);
+        assert_ptr_equal(fixture->changed, web);
         assert_int_equal(look(web).replicas, 0);
         event(watch, "DELETED", DEPLOYMENT("9", "0"));
-        assert_int_equal(client->changes, 2);
+        assert_int_equal(fixture->changes, 2);
         assert_true(look(web).known && !look(web).exists);
         target_free(web);
 }
 
 static void a_wake_is_unguarded_and_a_sleep_names_the_version_seen(void **state)
 {
-        struct kube_client *client = *state;
-        struct target *web = target(client, "apps/v1", "Deployment", "web");
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct target *web = target(fixture, "apps/v1", "Deployment", "web");
         struct kube_request *watch = await(client, "/apis/apps/v1/deployments"), *patch;
         const char *scale = "/apis/apps/v1/namespaces/shop/deployments/web/scale";
 
-        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
-        assert_int_equal(client->replies, 0); /* never from within the call */
+        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
+        assert_int_equal(fixture->replies, 0); /* never from within the call */
         run(client);
-        assert_int_equal(client->replies, 1);
-        assert_int_equal(client->error, -EAGAIN);
+        assert_int_equal(fixture->replies, 1);
+        assert_int_equal(fixture->error, -EAGAIN);
 
         watch->callbacks.opened(watch->userdata);
         event(watch, "ADDED", DEPLOYMENT("7", "2"));
         synced(watch);
-        assert_int_equal(target_scale(web, 3, false, KUBE_PRIORITY_WAKE, on_done, client), 0);
+        assert_int_equal(target_scale(web, 3, false, KUBE_PRIORITY_WAKE, on_done, fixture), 0);
         patch = find(client, scale);
         assert_int_equal(patch->priority, KUBE_PRIORITY_WAKE);
         assert_int_equal(patch->verb, KUBE_PATCH);
         assert_int_equal(json_integer_value(json_object_get(json_object_get(patch->body, "spec"), "replicas")), 3);
         assert_null(json_object_get(patch->body, "metadata"));
         answer(patch, 200, "{}");
-        assert_int_equal(client->code, 200);
+        assert_int_equal(fixture->code, 200);
 
-        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
+        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
         patch = find(client, scale);
         assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "7");
         answer(patch, 409, "{}");
-        assert_int_equal(client->code, 409);
-        assert_int_equal(client->replies, 3);
+        assert_int_equal(fixture->code, 409);
+        assert_int_equal(fixture->replies, 3);
         target_free(web);
 }
 
 static void a_change_ends_with_its_target(void **state)
 {
-        struct kube_client *client = *state;
-        struct target *web = target(client, "apps/v1", "Deployment", "web");
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct target *web = target(fixture, "apps/v1", "Deployment", "web");
 
-        assert_int_equal(target_scale(web, 1, false, KUBE_PRIORITY_WAKE, on_done, client), 0);
-        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
+        assert_int_equal(target_scale(web, 1, false, KUBE_PRIORITY_WAKE, on_done, fixture), 0);
+        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
         target_free(web);
         run(client);
-        assert_int_equal(client->replies, 0);
+        assert_int_equal(fixture->replies, 0);
         assert_true(LIST_EMPTY(&client->requests));
 }
 
 static void a_job_is_suspended(void **state)
 {
-        struct kube_client *client = *state;
-        struct target *job = target(client, "batch/v1", "Job", "batch");
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct target *job = target(fixture, "batch/v1", "Job", "batch");
         struct kube_request *watch = await(client, "/apis/batch/v1/jobs"), *patch;
 
         watch->callbacks.opened(watch->userdata);
@@ -301,12 +191,12 @@ static void a_job_is_suspended(void **state)
         assert_int_equal(look(job).replicas, 1);
         assert_int_equal(look(job).ready, 1);
 
-        assert_int_equal(target_scale(job, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
+        assert_int_equal(target_scale(job, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
         patch = find(client, "/apis/batch/v1/namespaces/shop/jobs/batch");
         assert_true(json_is_true(json_object_get(json_object_get(patch->body, "spec"), "suspend")));
         assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "6");
         answer(patch, 200, "{}");
-        assert_int_equal(target_scale(job, 4, false, KUBE_PRIORITY_WAKE, on_done, client), 0);
+        assert_int_equal(target_scale(job, 4, false, KUBE_PRIORITY_WAKE, on_done, fixture), 0);
         patch = find(client, "/apis/batch/v1/namespaces/shop/jobs/batch");
         assert_true(json_is_false(json_object_get(json_object_get(patch->body, "spec"), "suspend")));
         answer(patch, 200, "{}");
@@ -327,8 +217,9 @@ static void a_job_is_suspended(void **state)
 
 static void any_kind_with_scale_is_found_and_asked_for_its_scale(void **state)
 {
-        struct kube_client *client = *state;
-        struct target *crew = target(client, "example.com/v1", "Crew", "web");
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct target *crew = target(fixture, "example.com/v1", "Crew", "web");
         const char *scale = "/apis/example.com/v1/namespaces/shop/crews/web/scale";
         struct kube_request *watch, *patch;
 
@@ -354,7 +245,7 @@ static void any_kind_with_scale_is_found_and_asked_for_its_scale(void **state)
         assert_null(find(client, scale));
         assert_int_equal(look(crew).replicas, 0);
 
-        assert_int_equal(target_scale(crew, 0, true, KUBE_PRIORITY_NORMAL, on_done, client), 0);
+        assert_int_equal(target_scale(crew, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
         patch = find(client, scale);
         assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "9");
         answer(patch, 200, "{}");
@@ -370,7 +261,8 @@ static void any_kind_with_scale_is_found_and_asked_for_its_scale(void **state)
 
 static void a_kind_that_cannot_be_scaled_says_why(void **state)
 {
-        struct kube_client *client = *state;
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
         static const struct {
                 const char *api_version, *kind, *path, *says;
                 unsigned code;
@@ -386,7 +278,7 @@ static void a_kind_that_cannot_be_scaled_says_why(void **state)
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                struct target *made = target(client, cases[i].api_version, cases[i].kind, "web");
+                struct target *made = target(fixture, cases[i].api_version, cases[i].kind, "web");
 
                 if (cases[i].path)
                         answer(find(client, cases[i].path), cases[i].code, RESOURCES);
@@ -394,12 +286,12 @@ static void a_kind_that_cannot_be_scaled_says_why(void **state)
                 if (!strstr(look(made).problem, cases[i].says))
                         fail_msg("%s: %s", cases[i].kind, look(made).problem);
                 assert_false(look(made).known);
-                assert_false(targets_are_stale(client->targets)); /* it keeps no other target awake */
-                client->replies = 0;
-                assert_int_equal(target_scale(made, 1, false, KUBE_PRIORITY_WAKE, on_done, client), 0);
+                assert_false(targets_are_stale(fixture->targets)); /* it keeps no other target awake */
+                fixture->replies = 0;
+                assert_int_equal(target_scale(made, 1, false, KUBE_PRIORITY_WAKE, on_done, fixture), 0);
                 run(client);
-                assert_int_equal(client->replies, 1);
-                assert_int_equal(client->error, -EOPNOTSUPP);
+                assert_int_equal(fixture->replies, 1);
+                assert_int_equal(fixture->error, -EOPNOTSUPP);
                 target_free(made);
                 run(client);
         }
@@ -407,12 +299,13 @@ static void a_kind_that_cannot_be_scaled_says_why(void **state)
 
 static void a_kind_is_watched_once_and_as_long_as_it_has_targets(void **state)
 {
-        struct kube_client *client = *state;
-        struct target *one = target(client, "apps/v1", "Deployment", "web"), *same, *other;
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct target *one = target(fixture, "apps/v1", "Deployment", "web"), *same, *other;
         struct kube_request *watch = await(client, "/apis/apps/v1/deployments"), *next;
 
-        same = target(client, "apps/v1", "Deployment", "web");
-        other = target(client, "apps/v1", "Deployment", "other");
+        same = target(fixture, "apps/v1", "Deployment", "web");
+        other = target(fixture, "apps/v1", "Deployment", "other");
         run(client);
         next = LIST_NEXT(watch, of_all);
         assert_null(next);
@@ -429,7 +322,7 @@ static void a_kind_is_watched_once_and_as_long_as_it_has_targets(void **state)
         run(client);
         assert_int_equal(look(same).replicas, 2);
         target_free(same);
-        same = target(client, "apps/v1", "Deployment", "web"); /* at once: it stays */
+        same = target(fixture, "apps/v1", "Deployment", "web"); /* at once: it stays */
         run(client);
         assert_ptr_equal(find(client, "/apis/apps/v1/deployments"), watch);
         target_free(same);
@@ -439,13 +332,14 @@ static void a_kind_is_watched_once_and_as_long_as_it_has_targets(void **state)
 
 static void a_target_may_be_freed_when_it_is_told_of(void **state)
 {
-        struct kube_client *client = *state;
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
 
-        target(client, "apps/v1", "Deployment", "web");
-        target(client, "apps/v1", "Deployment", "web");
-        client->free_when_changed = true;
+        target(fixture, "apps/v1", "Deployment", "web");
+        target(fixture, "apps/v1", "Deployment", "web");
+        fixture->free_when_changed = true;
         run(client);
-        assert_int_equal(client->changes, 2);
+        assert_int_equal(fixture->changes, 2);
         assert_true(LIST_EMPTY(&client->requests));
 }
 
