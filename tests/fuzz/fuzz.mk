@@ -28,3 +28,15 @@ fuzz-kube-stream fuzz-kube-list: fuzz-kube-%: $(BUILD)/tests/fuzz/fuzz_kube_%
 $(BUILD)/tests/fuzz/fuzz_kube_%: tests/fuzz/fuzz_kube_%.c src/kube/stream.c src/kube/list.c src/kube/status.c src/kube/buffer.c
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --cflags --libs jansson)
+
+#   make fuzz-kube-objects
+.PHONY: fuzz-kube-objects
+fuzz-kube-objects: $(BUILD)/tests/fuzz/fuzz_kube_objects
+	@mkdir -p $(BUILD)/tests/fuzz/found-kube-objects
+	$< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -dict=tests/fuzz/objects.dict \
+		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-kube-objects tests/fuzz/corpus/kube_objects
+
+$(BUILD)/tests/fuzz/fuzz_kube_objects: tests/fuzz/fuzz_kube_objects.c $(wildcard src/kube/scale_to_zero*.[ch] src/policy/*.[ch]) \
+		src/kube/node_activity.c src/kube/fields.c src/kube/metadata.c src/kube/micro_time.c src/base/time.c src/base/address.c
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $(filter %.c,$^) $(shell $(PKG_CONFIG) --cflags --libs yaml-0.1 jansson)
