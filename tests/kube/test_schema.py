@@ -135,3 +135,35 @@ def test_what_is_not_a_default_makes_another_policy():
 def test_objects_that_hold_defaults_are_filled_in_themselves():
     for name in ("idle", "wake"):
         assert schema()["properties"][name]["default"] == {}
+
+
+def examples():
+    """Policies of the reference and of deploy/examples."""
+    reference = (ROOT / "docs/kubernetes-api.md").read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
+    files = sorted((ROOT / "deploy/examples/kubernetes").glob("*.yaml"))
+    for name, text in [("reference", reference), *((path.name, path.read_text(encoding="utf-8")) for path in files)]:
+        for document in yaml.safe_load_all(text):
+            if document["kind"] == "ScaleToZero":
+                yield pytest.param(document["spec"], id=name)
+
+
+@pytest.mark.parametrize("spec", examples())
+def test_an_example_is_a_policy(spec):
+    assert [answer["problem"] for answer in read(spec)] == [None]
+
+
+def test_the_example_of_the_reference_has_every_field_and_the_defaults():
+    reference, *_ = [example.values[0] for example in examples() if example.id == "reference"]
+
+    def missing(properties, given, path):
+        for name, described in properties.items():
+            if name not in given:
+                yield f"{path}.{name}"
+            elif "properties" in described:
+                yield from missing(described["properties"], given[name], f"{path}.{name}")
+    assert list(missing(schema()["properties"], reference, "spec")) == []
+    for (*path, last), value in DEFAULTS:
+        given = reference
+        for name in path:
+            given = given[name]
+        assert given[last] == value
