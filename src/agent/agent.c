@@ -94,16 +94,16 @@ static int make_parts(struct agent *agent)
         r = event_log_new(&node->events);
         if (r < 0)
                 return r;
-        r = make_hold(agent);
-        if (r < 0)
-                return r;
         r = activity_new(node->event, agent->options->bpffs, &activity_callbacks, &node->activity);
         if (r < 0)
                 return r;
         r = prober_new(node->event, &node->prober);
-        if (r < 0)
+        if (r < 0) {
                 log_error("cannot prepare readiness probes: %s", strerror(-r));
-        return r;
+                return r;
+        }
+        /* Last: from its first heartbeat on, the event loop has to run within 3 s, lest what an earlier agent holds be let go. */
+        return make_hold(agent);
 }
 
 static int make_client(struct agent *agent)

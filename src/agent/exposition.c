@@ -4,6 +4,7 @@
 #include "agent/agent_private.h"
 #include "agent/lease.h"
 #include "agent/report.h"
+#include "kube/reflector.h"
 #include "serve/families.h"
 
 static void write_phases(struct metrics_writer *writer, const struct node *node)
@@ -151,6 +152,13 @@ static void write_policies(struct metrics_writer *writer, const struct node *nod
         }
 }
 
+static void write_watches(struct metrics_writer *writer, const struct node *node)
+{
+        metrics_family(writer, "lull_watch_stale");
+        write_count(writer, NULL, "resource", "scaletozeros", kube_reflector_is_stale(node->objects));
+        write_count(writer, NULL, "resource", "pods", kube_reflector_is_stale(node->pods));
+}
+
 static void write_programs(struct metrics_writer *writer, const struct node *node)
 {
         json_t *programs = hold_programs(node->hold), *others = activity_programs(node->activity);
@@ -177,6 +185,8 @@ int agent_metrics_text(struct agent *agent, char **ret_text)
         write_phases(writer, node);
         write_wakes(writer, node);
         write_counters(writer, agent);
+        write_watches(writer, node);
+        write_request_families(writer, agent->client);
         write_policies(writer, node);
         write_hold_families(writer, node->hold);
         write_programs(writer, node);

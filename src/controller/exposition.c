@@ -110,21 +110,6 @@ static void write_watches(struct metrics_writer *writer, const struct controller
         }
 }
 
-static void write_requests(struct metrics_writer *writer, const struct controller *controller)
-{
-        const struct kube_counters *counters = kube_client_counters(controller->client);
-
-        metrics_family(writer, "lull_api_requests_total");
-        for (size_t i = 0; i < counters->n_rows; i++) {
-                const struct kube_counter_row *row = &counters->rows[i];
-                char code[8];
-                const char *labels[] = { "verb", kube_verb_to_string(row->verb), "resource", row->resource, "code", code, NULL };
-
-                snprintf(code, sizeof(code), "%u", row->code);
-                metrics_sample(writer, labels, (double)row->requests);
-        }
-}
-
 static void write_daemon(struct metrics_writer *writer, const struct controller *controller)
 {
         static const struct {
@@ -157,6 +142,6 @@ int controller_metrics_text(const struct controller *controller, char **ret_text
         write_wakes(writer, controller);
         write_saved(writer, controller);
         write_watches(writer, controller);
-        write_requests(writer, controller);
+        write_request_families(writer, controller->client);
         return metrics_writer_finish(writer, ret_text);
 }

@@ -2,6 +2,7 @@
 #include "serve/families.h"
 
 #include "hold/hold.h"
+#include "kube/client.h"
 #include "serve/event_log.h"
 
 void write_daemon_families(struct metrics_writer *writer, const struct event_log *events)
@@ -58,4 +59,19 @@ void write_program_families(struct metrics_writer *writer, const json_t *program
 {
         write_program_family(writer, programs, "lull_bpf_program_runs_total", "run_count");
         write_program_family(writer, programs, "lull_bpf_program_run_seconds_total", "run_time_seconds");
+}
+
+void write_request_families(struct metrics_writer *writer, const struct kube_client *client)
+{
+        const struct kube_counters *counters = kube_client_counters(client);
+
+        metrics_family(writer, "lull_api_requests_total");
+        for (size_t i = 0; i < counters->n_rows; i++) {
+                const struct kube_counter_row *row = &counters->rows[i];
+                char code[8];
+                const char *labels[] = { "verb", kube_verb_to_string(row->verb), "resource", row->resource, "code", code, NULL };
+
+                snprintf(code, sizeof(code), "%u", row->code);
+                metrics_sample(writer, labels, (double)row->requests);
+        }
 }
