@@ -181,6 +181,8 @@ static int load_hold(struct hold_hooks *hooks)
         set_type(hooks->hold->progs.hold_prerouting);
         set_type(hooks->hold->progs.hold_local_out);
         bpf_program__set_autoload(hooks->hold->progs.hold_local_out, hooks->translated);
+        if (!hooks->translated)
+                bpf_map__set_max_entries(hooks->hold->maps.answers, 1); /* unused, and preallocated */
 
         r = adopt_maps(hooks);
         if (r < 0)

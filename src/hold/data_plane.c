@@ -44,8 +44,9 @@ static int reserve_port(struct data_plane_probe *probe)
         return 0;
 }
 
-static int prepare(struct data_plane_probe *probe, const struct frontend *frontend)
+static int prepare(struct translated *translated, const struct frontend *frontend)
 {
+        struct data_plane_probe *probe = &translated->probe;
         int r;
 
         probe->flow =
@@ -58,6 +59,9 @@ static int prepare(struct data_plane_probe *probe, const struct frontend *fronte
         r = egress_address(&probe->flow.destination, &probe->flow.source);
         if (r < 0)
                 return r;
+        if (translated->n_source_ranges > 0 &&
+            !prefixes_contain(translated->source_ranges, translated->n_source_ranges, &probe->flow.source))
+                return -EACCES; /* the data plane would not let it through */
         return reserve_port(probe);
 }
 
@@ -70,7 +74,7 @@ void data_plane_begin(struct held_frontend *frontend)
                 return;
 
         probe->began_ns = now_monotonic_ns();
-        r = prepare(probe, &frontend->frontend);
+        r = prepare(frontend->translated, &frontend->frontend);
         if (r < 0) {
                 char text[FRONTEND_TEXT_MAX];
 

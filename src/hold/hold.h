@@ -140,7 +140,9 @@ bool holding_has_demand(struct holding *holding);
 size_t holding_parked(const struct holding *holding); /* packets */
 
 /* For people and metrics. The caller owns the JSON. */
-json_t *hold_list(const struct hold *hold);     /* [{policy, flow, packets, bytes, age_seconds, state}] */
+/* [{policy, flow, packets, bytes, age_seconds, state}]; state: "parked", "released" (and not yet answered), or what a translated flow
+ * waits for a proven data plane for: "data-plane-configured", "data-plane-affinity", "data-plane-no-nat", "data-plane-refused". */
+json_t *hold_list(const struct hold *hold);
 json_t *hold_programs(const struct hold *hold); /* [{name, type, attach, attached, id, run_count, run_time_seconds}] */
 json_t *hold_maps(const struct hold *hold);     /* [{name, type, entries, max_entries}] */
 

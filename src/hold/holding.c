@@ -220,6 +220,26 @@ static void withdraw_all(struct holding *holding)
         }
 }
 
+void holding_let_go(struct holding *holding)
+{
+        if (!holding->letting_go)
+                withdraw_all(holding);
+        holding->letting_go = true;
+}
+
+static int hold_again(struct holding *holding)
+{
+        int r;
+
+        if (!holding->letting_go)
+                return 0;
+
+        r = program_all(holding);
+        if (r >= 0)
+                holding->letting_go = false;
+        return r;
+}
+
 /* What an earlier daemon saw counts only for the first start; afterwards the map is this daemon's alone. */
 static void arm(struct holding *holding)
 {
@@ -253,6 +273,9 @@ int holding_start(struct holding *holding)
                 }
                 holding->started = true;
         }
+        r = hold_again(holding);
+        if (r < 0)
+                return r;
 
         for (size_t i = 0; i < holding->n_frontends; i++) {
                 set_state(&holding->frontends[i], FRONTEND_HOLDING);
@@ -268,6 +291,7 @@ void holding_halt(struct holding *holding)
                 return;
 
         withdraw_all(holding);
+        holding->letting_go = false;
         for (size_t i = 0; i < holding->n_frontends; i++)
                 set_state(&holding->frontends[i], FRONTEND_IDLE);
         demand_disarm(holding);
@@ -302,12 +326,14 @@ int holding_set_endpoints(struct holding *holding, size_t index, const struct ho
 
         if (n_endpoints == 0) {
                 set_state(frontend, FRONTEND_HOLDING);
+                r = hold_again(holding);
         } else {
                 r = translated_set_endpoints(frontend, endpoints, n_endpoints);
-                if (r < 0)
-                        return r;
-                set_state(frontend, FRONTEND_RELEASING);
+                if (r >= 0)
+                        set_state(frontend, FRONTEND_RELEASING);
         }
+        if (r < 0)
+                return r;
         release_run(holding->hold);
         hold_run_soon(holding->hold);
         return 0;

@@ -256,16 +256,18 @@ static bool is_ready(const struct held_frontend *frontend, uint64_t now_ns)
         return frontend->state == FRONTEND_RELEASING;
 }
 
-static bool is_drained(const struct holding *holding)
+static bool is_drained(struct holding *holding)
 {
         uint64_t now_ns = now_monotonic_ns();
 
-        if (holding->parked.n_packets > 0)
+        if (holding->parked.n_packets > 0 && !holding->hold->translation)
                 return false;
         for (size_t i = 0; i < holding->n_frontends; i++)
                 if (!is_ready(&holding->frontends[i], now_ns))
                         return false;
-        return true;
+        if (holding->hold->translation)
+                holding_let_go(holding); /* under a steady load something would always be parked */
+        return holding->parked.n_packets == 0;
 }
 
 static struct holding *find_drained(const struct hold *hold)

@@ -56,6 +56,7 @@ struct holding {
         size_t n_ignore;
         bool started;
         uint64_t expected_ns; /* since when its data plane is to be known; 0: not yet */
+        bool letting_go;      /* all are proven: new flows pass already, what is parked is the last */
         bool armed;           /* the next packet is demand */
         bool demand_pending;  /* callbacks to be made */
         bool drained_pending;
@@ -106,7 +107,8 @@ void hold_end(struct hold *hold);        /* a holding stops */
 void hold_consumed(struct hold *hold, uint32_t slot, uint64_t packets);
 
 /* holding.c */
-void holding_halt(struct holding *holding); /* withdraws its frontends; nothing may be parked */
+void holding_halt(struct holding *holding);   /* withdraws its frontends; nothing may be parked */
+void holding_let_go(struct holding *holding); /* new flows pass; what is parked stays */
 struct held_frontend *holding_find_frontend(struct holding *holding, const struct flow *flow); /* that takes its packets, or NULL */
 bool holding_wants_key(const void *owner, const struct lull_frontend_key *key);
 bool holding_wants_rule(const void *owner, enum frontends_list list, const struct prefix *prefix);

@@ -171,18 +171,25 @@ static bool nat_works(struct translation *translation, bool ipv4)
 
 int translated_new(const struct holding_service *service, struct translated **ret_translated)
 {
-        struct translated *translated = calloc(1, sizeof(*translated));
+        _cleanup_(translated_freep) struct translated *translated = calloc(1, sizeof(*translated));
 
         if (!translated)
                 return -ENOMEM;
 
-        translated->local = service->local;
-        translated->affinity = service->affinity;
-        translated->masquerade = service->masquerade;
         TAILQ_INIT(&translated->endpoints);
         endpoint_init(&translated->plane, &(struct holding_endpoint){ 0 });
         data_plane_init(&translated->probe);
-        *ret_translated = translated;
+        translated->source_ranges = calloc(MAX(service->n_source_ranges, (size_t)1), sizeof(*translated->source_ranges));
+        if (!translated->source_ranges)
+                return -ENOMEM;
+        for (size_t i = 0; i < service->n_source_ranges; i++)
+                translated->source_ranges[i] = service->source_ranges[i];
+        translated->n_source_ranges = service->n_source_ranges;
+
+        translated->local = service->local;
+        translated->affinity = service->affinity;
+        translated->masquerade = service->masquerade;
+        *ret_translated = TAKE_PTR(translated);
         return 0;
 }
 
@@ -193,6 +200,7 @@ struct translated *translated_free(struct translated *translated)
 
         close_fd(translated->probe.port_fd);
         endpoints_free(&translated->endpoints);
+        free(translated->source_ranges);
         free(translated);
         return NULL;
 }

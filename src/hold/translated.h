@@ -42,6 +42,8 @@ enum translated_way {
 
 struct translated { /* one a frontend */
         bool local, affinity, masquerade;
+        struct prefix *source_ranges;
+        size_t n_source_ranges;
         enum translated_way way;
         bool proven;      /* the data plane */
         uint64_t look_ns; /* when a waiting flow may go on; UINT64_MAX: after something has happened */
