@@ -190,6 +190,25 @@ static void detaching_leaves_no_link_and_lets_traffic_pass(void **state)
         hold_hooks_free(hooks, false);
 }
 
+static void what_this_host_sends_is_looked_at_only_where_frontends_are_translated(void **state)
+{
+        struct hold_hooks *hooks = NULL;
+
+        assert_int_equal(hold_hooks_new(MACHINE_BPFFS, true, &hooks), 0);
+        assert_int_equal(hold_hooks_attach(hooks), 0);
+        assert_true(hold_hooks_attached(hooks));
+        assert_true(is_pinned("hold_ipv4") && is_pinned("hold_ipv6") && is_pinned("hold_out_ipv4") && is_pinned("hold_out_ipv6"));
+        hold_hooks_free(hooks, true);
+
+        hooks = start_daemon(); /* which translates nothing */
+        hold_hooks_detach(hooks);
+        assert_false(is_pinned("hold_ipv4") || is_pinned("hold_ipv6") || is_pinned("hold_out_ipv4") || is_pinned("hold_out_ipv6"));
+        assert_int_equal(hold_hooks_attach(hooks), 0);
+        assert_true(hold_hooks_attached(hooks));
+        assert_false(is_pinned("hold_out_ipv4") || is_pinned("hold_out_ipv6"));
+        hold_hooks_free(hooks, false);
+}
+
 static void hooks_outlive_the_daemon_and_give_way_to_the_next_ones(void **state)
 {
         struct hold_hooks *hooks = start_daemon();
@@ -361,6 +380,7 @@ int main(void)
                 cmocka_unit_test(a_missing_map_has_all_replaced),
                 cmocka_unit_test(attached_twice_is_attached_once),
                 cmocka_unit_test(detaching_leaves_no_link_and_lets_traffic_pass),
+                cmocka_unit_test(what_this_host_sends_is_looked_at_only_where_frontends_are_translated),
                 cmocka_unit_test(hooks_outlive_the_daemon_and_give_way_to_the_next_ones),
                 cmocka_unit_test(a_daemon_that_holds_nothing_removes_what_the_last_one_attached),
                 cmocka_unit_test(nobody_slips_through_a_takeover),

@@ -41,6 +41,7 @@ static uint8_t *bytes(const char *hex, size_t *ret_length)
 /* A SYN of 192.0.2.1:40000 to 192.0.2.2:80, one with IPv4 options, and so on. Checksums were computed apart from this code (Python). */
 #define IPV4_SYN "45000028 1234 4000 40 06 0000 c0000201 c0000202"
 #define TCP_SYN "9c40 0050 00000001 00000000 5002 faf0"
+#define TCP_SYN_ALONE "9c40 0050 00000001 00000000 5002 ffff"
 #define IPV6_ADDRESSES "20010db8000000000000000000000001 20010db8000000000000000000000002"
 
 struct parse_row {
@@ -254,6 +255,29 @@ static void a_frame_names_its_device_and_protocol(void **state)
         assert_int_equal(frame[12] << 8 | frame[13], 0x86dd);
 }
 
+/* Checksums were computed apart from this code (Python). */
+static void a_syn_of_our_own_is_a_whole_packet(void **state)
+{
+        static const struct {
+                const char *source, *destination, *hex;
+        } rows[] = {
+                { "192.0.2.1", "192.0.2.2", "45000028 0000 0000 40 06 f6cc c0000201 c0000202" TCP_SYN_ALONE "8f4d 0000" },
+                { "2001:db8::1", "2001:db8::2", "60000000 0014 06 40" IPV6_ADDRESSES TCP_SYN_ALONE "b7dc 0000" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                struct flow flow = { .source_port = 40000, .destination_port = 80, .protocol = IPPROTO_TCP };
+                size_t length;
+                _cleanup_(freep) uint8_t *expected = bytes(rows[i].hex, &length);
+                uint8_t syn[PACKET_SYN_MAX];
+
+                assert_int_equal(address_parse(rows[i].source, &flow.source), 0);
+                assert_int_equal(address_parse(rows[i].destination, &flow.destination), 0);
+                assert_int_equal(packet_syn(&flow, 1, syn), length);
+                assert_memory_equal(syn, expected, length);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -264,6 +288,7 @@ int main(void)
                 cmocka_unit_test(a_udp_checksum_that_comes_to_zero_is_sent_as_all_ones),
                 cmocka_unit_test(a_large_datagram_is_split_as_the_kernel_would),
                 cmocka_unit_test(what_fits_one_datagram_is_not_split),
+                cmocka_unit_test(a_syn_of_our_own_is_a_whole_packet),
                 cmocka_unit_test(a_frame_names_its_device_and_protocol),
         };
 
