@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Activity of one workload: programs on its cgroup, and on no other. */
 #include "activity_class.bpf.h"
+#include "activity_connection.bpf.h"
 #include "activity_protocol.bpf.h"
+#include "activity_sock_ops.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -44,8 +46,7 @@ static __always_inline void ring_doorbell(__u64 cgroup, __u32 port, __u8 transpo
         bpf_ringbuf_output(&activity_events, &event, sizeof(event), 0);
 }
 
-/* A socket without storage was there before the programs were, or is a UDP socket at its first datagram. Listeners, which carry the
- * packets of handshakes, get none: payload that came with one is seen when the connection is established. */
+/* A UDP socket at its first datagram. */
 static __noinline struct activity_socket *socket_adopt(struct __sk_buff *skb, const struct activity_config *config, bool received)
 {
         struct bpf_sock *sk = skb ? skb->sk : NULL;
@@ -55,11 +56,7 @@ static __noinline struct activity_socket *socket_adopt(struct __sk_buff *skb, co
         if (!sk || !config)
                 return NULL;
         sk = bpf_sk_fullsock(sk);
-        if (!sk || (sk->protocol != IPPROTO_TCP && sk->protocol != IPPROTO_UDP))
-                return NULL;
-        if (sk->protocol == IPPROTO_TCP && (sk->state == BPF_TCP_LISTEN || sk->state == BPF_TCP_SYN_SENT))
-                return NULL;
-        if (packet_tuple(skb, sk->protocol, received, &tuple) < 0)
+        if (!sk || sk->protocol != IPPROTO_UDP || packet_tuple(skb, IPPROTO_UDP, received, &tuple) < 0)
                 return NULL;
         socket = bpf_sk_storage_get(&activity_sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
         if (!socket)
@@ -67,8 +64,6 @@ static __noinline struct activity_socket *socket_adopt(struct __sk_buff *skb, co
 
         socket->cgroup = config->cgroup;
         socket->tuple = tuple;
-        socket->protocol = ACTIVITY_PROTOCOL_UNKNOWN;
-        socket->accepted = is_policy_port(config, tuple.local_port, (__u8)tuple.transport);
         socket_class(socket, config);
         return socket;
 }
@@ -79,18 +74,30 @@ static __noinline void socket_class_again(struct activity_socket *socket, const 
                 socket_class(socket, config);
 }
 
-static __always_inline struct activity_socket *socket_of(struct __sk_buff *skb, struct bpf_sock *sk,
-                                                         const struct activity_config *config, bool received)
+/* NULL: another workload's. */
+static __always_inline struct activity_socket *own_socket(struct activity_socket *socket, const struct activity_config *config)
 {
-        struct activity_socket *socket = bpf_sk_storage_get(&activity_sockets, sk, NULL, 0);
-
-        if (!socket)
-                socket = socket_adopt(skb, config, received);
         if (!socket || socket->cgroup != config->cgroup)
                 return NULL;
         if (socket->generation != config->generation)
                 socket_class_again(socket, config);
         return socket;
+}
+
+static __always_inline struct activity_socket *tcp_socket(struct __sk_buff *skb, const struct activity_config *config,
+                                                          bool received)
+{
+        struct activity_socket *socket = connection_of(skb);
+
+        return own_socket(socket ? socket : connection_adopt(skb, config, received), config);
+}
+
+static __always_inline struct activity_socket *udp_socket(struct __sk_buff *skb, struct bpf_sock *sk,
+                                                          const struct activity_config *config, bool received)
+{
+        struct activity_socket *socket = bpf_sk_storage_get(&activity_sockets, sk, NULL, 0);
+
+        return own_socket(socket ? socket : socket_adopt(skb, config, received), config);
 }
 
 static __always_inline void count_served(struct activity_totals *totals, __u32 length, bool received, bool activity, __u64 now)
@@ -188,7 +195,7 @@ static __noinline int udp_packet(struct __sk_buff *skb, bool received)
         __u32 offset;
 
         if (sk && totals->config.cgroup && transport_offset(skb, IPPROTO_UDP, &offset) == 0) {
-                socket = socket_of(skb, sk, &totals->config, received);
+                socket = udp_socket(skb, sk, &totals->config, received);
                 if (socket)
                         udp_datagram(skb, totals, socket, received);
         }
@@ -206,12 +213,16 @@ static __always_inline int packet(struct __sk_buff *skb, bool received)
 
         if (tcp_payload(skb, &payload) < 0)
                 return udp_packet(skb, received);
-        if (payload.length == 0 || !sk)
+        if (!sk)
                 return 1;
-        totals = workload_totals();
-        socket = totals->config.cgroup ? socket_of(skb, sk, &totals->config, received) : NULL;
-        if (socket)
-                tcp_packet(skb, totals, socket, &payload, received);
+        if (payload.length) {
+                totals = workload_totals();
+                socket = totals->config.cgroup ? tcp_socket(skb, &totals->config, received) : NULL;
+                if (socket)
+                        tcp_packet(skb, totals, socket, &payload, received);
+        }
+        if (payload.flags & (TCP_FLAG_FIN | TCP_FLAG_RST))
+                connection_closes(skb, &payload, received);
         return 1;
 }
 
@@ -243,23 +254,6 @@ int activity_bind6(struct bpf_sock *sk)
         return activity_bind4(sk);
 }
 
-static __always_inline void sock_ops_tuple(struct bpf_sock_ops *ops, struct activity_tuple *tuple)
-{
-        if (ops->family == AF_INET6) {
-                __u32 local[4] = { ops->local_ip6[0], ops->local_ip6[1], ops->local_ip6[2], ops->local_ip6[3] };
-                __u32 remote[4] = { ops->remote_ip6[0], ops->remote_ip6[1], ops->remote_ip6[2], ops->remote_ip6[3] };
-
-                __builtin_memcpy(tuple->local, local, sizeof(local));
-                __builtin_memcpy(tuple->remote, remote, sizeof(remote));
-        } else {
-                address_from_ipv4(tuple->local, ops->local_ip4);
-                address_from_ipv4(tuple->remote, ops->remote_ip4);
-        }
-        tuple->local_port = (__u16)ops->local_port;
-        tuple->remote_port = (__u16)bpf_ntohl(ops->remote_port);
-        tuple->transport = IPPROTO_TCP;
-}
-
 /* The data of TCP Fast Open and of TCP_DEFER_ACCEPT comes with the handshake. */
 static __always_inline bool handshake_has_payload(struct bpf_sock_ops *ops)
 {
@@ -272,18 +266,20 @@ static __always_inline bool handshake_has_payload(struct bpf_sock_ops *ops)
 
 static __always_inline void connection_established(struct bpf_sock_ops *ops, const struct activity_config *config, bool accepted)
 {
-        struct bpf_sock *sk = ops->sk;
-        struct activity_socket *socket;
+        struct activity_socket *socket, new = { .cgroup = config->cgroup, .accepted = accepted };
 
-        if (!sk)
+        sock_ops_tuple(ops, &new.tuple);
+        socket_class(&new, config);
+        socket = connection_add(bpf_get_socket_cookie(ops), &new);
+        if (!socket) {
+                connection_untracked();
                 return;
-        socket = bpf_sk_storage_get(&activity_sockets, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-        if (!socket)
-                return;
-        socket->cgroup = config->cgroup;
-        socket->accepted = accepted;
-        sock_ops_tuple(ops, &socket->tuple);
-        socket_class(socket, config);
+        }
+        if (socket->accepted != accepted || socket->class != new.class) { /* a packet on another CPU came first */
+                socket->accepted = accepted;
+                socket->class = new.class;
+        }
+        bpf_sock_ops_cb_flags_set(ops, (int)(ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG));
 
         if (accepted && socket->class == ACTIVITY_SERVED) {
                 struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
@@ -310,9 +306,25 @@ static __always_inline void connection_begins(struct bpf_sock_ops *ops, const st
 static __always_inline void connection_ends(struct bpf_sock_ops *ops, const struct activity_config *config)
 {
         struct activity_connect_key key = { .cgroup = config->cgroup };
+        __u64 cookie = bpf_get_socket_cookie(ops);
 
+        bpf_map_delete_elem(&activity_connections, &cookie);
         sock_ops_tuple(ops, &key.tuple);
         bpf_map_delete_elem(&activity_connects, &key);
+}
+
+static __always_inline void connection_state(struct bpf_sock_ops *ops, const struct activity_config *config)
+{
+        __u64 cookie = bpf_get_socket_cookie(ops);
+        struct activity_socket *socket;
+
+        if (ops->args[1] == BPF_TCP_CLOSE) {
+                connection_ends(ops, config);
+        } else if (!is_open_state(ops->args[1])) {
+                socket = bpf_map_lookup_elem(&activity_connections, &cookie);
+                if (socket)
+                        socket->closing = 1;
+        }
 }
 
 SEC("sockops")
@@ -333,8 +345,7 @@ int activity_sock_ops(struct bpf_sock_ops *ops)
                 connection_established(ops, config, true);
                 break;
         case BPF_SOCK_OPS_STATE_CB:
-                if (ops->args[1] == BPF_TCP_CLOSE)
-                        connection_ends(ops, config);
+                connection_state(ops, config);
                 break;
         case BPF_SOCK_OPS_TCP_LISTEN_CB:
                 ring_doorbell(config->cgroup, ops->local_port, IPPROTO_TCP);

@@ -36,17 +36,32 @@ static __always_inline void connect_key(struct activity_connect_key *key, __u64 
         key->tuple = *tuple;
 }
 
+/* The same connection's, as the other end sees it. */
+static __always_inline void other_end_key(struct activity_connect_key *key, __u64 cgroup, const struct activity_tuple *tuple)
+{
+        key->cgroup = cgroup;
+        __builtin_memcpy(key->tuple.local, tuple->remote, 16);
+        __builtin_memcpy(key->tuple.remote, tuple->local, 16);
+        key->tuple.local_port = tuple->remote_port;
+        key->tuple.remote_port = tuple->local_port;
+        key->tuple.transport = tuple->transport;
+}
+
+static __always_inline bool is_probe(const struct activity_tuple *tuple)
+{
+        struct activity_connect_key key;
+
+        other_end_key(&key, 0, tuple);
+        return bpf_map_lookup_elem(&activity_probes, &key);
+}
+
 /* Whether the other end of an accepted connection, or the sender of a datagram, is the workload itself; tells that end so. */
 static __always_inline bool accepts_from_itself(__u64 cgroup, const struct activity_tuple *tuple)
 {
-        struct activity_connect_key key = { .cgroup = cgroup };
+        struct activity_connect_key key;
         __u8 *own;
 
-        __builtin_memcpy(key.tuple.local, tuple->remote, 16);
-        __builtin_memcpy(key.tuple.remote, tuple->local, 16);
-        key.tuple.local_port = tuple->remote_port;
-        key.tuple.remote_port = tuple->local_port;
-        key.tuple.transport = tuple->transport;
+        other_end_key(&key, cgroup, tuple);
         own = bpf_map_lookup_elem(&activity_connects, &key);
         if (!own)
                 return false;
@@ -72,6 +87,8 @@ static __always_inline __u8 classify(const struct activity_config *config, const
                 return served ? ACTIVITY_SERVED : ACTIVITY_OUTBOUND;
         if (accepted ? accepts_from_itself(config->cgroup, tuple) : connects_to_itself(config->cgroup, tuple))
                 return ACTIVITY_SELF;
+        if (accepted && is_probe(tuple))
+                return ACTIVITY_PROBE;
         if (is_ignored(config, tuple))
                 return ACTIVITY_IGNORED;
         if (!accepted)
@@ -79,9 +96,11 @@ static __always_inline __u8 classify(const struct activity_config *config, const
         return served ? ACTIVITY_SERVED : ACTIVITY_OTHER;
 }
 
+/* What the kubelet has made stays its own, though it may have closed its end by now. */
 static __always_inline void socket_class(struct activity_socket *socket, const struct activity_config *config)
 {
-        socket->class = classify(config, &socket->tuple, socket->accepted);
+        if (socket->class != ACTIVITY_PROBE)
+                socket->class = classify(config, &socket->tuple, socket->accepted);
         socket->generation = config->generation;
 }
 

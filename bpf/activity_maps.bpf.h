@@ -41,12 +41,6 @@ struct {
         __type(value, __u8);
 } activity_rules SEC(".maps");
 
-/* The workload's own outgoing connections, as (cgroup, tuple of the connecting end) → whether the other end is its own too. */
-struct activity_connect_key {
-        __u64 cgroup;
-        struct activity_tuple tuple;
-};
-
 struct {
         __uint(type, BPF_MAP_TYPE_LRU_HASH);
         __uint(max_entries, ACTIVITY_CONNECTS_MAX);
@@ -54,6 +48,24 @@ struct {
         __type(value, __u8);
 } activity_connects SEC(".maps");
 
+struct {
+        __uint(type, BPF_MAP_TYPE_LRU_HASH);
+        __uint(max_entries, ACTIVITY_PROBES_MAX);
+        __type(key, struct activity_connect_key);
+        __type(value, __u8);
+} activity_probes SEC(".maps");
+
+/* By socket cookie. The daemon counts what is in here: a hash can be read from every network namespace, which socket storage can not
+ * be, and an entry lives as long as its connection, which no counter would be sure of. */
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __uint(max_entries, ACTIVITY_CONNECTIONS_MAX);
+        __type(key, __u64);
+        __type(value, struct activity_socket);
+} activity_connections SEC(".maps");
+
+/* UDP sockets: nothing tells when one closes, and they are not counted. */
 struct {
         __uint(type, BPF_MAP_TYPE_SK_STORAGE);
         __uint(map_flags, BPF_F_NO_PREALLOC);

@@ -12,10 +12,13 @@
 
 enum { IPV6_EXTENSIONS_MAX = 4, IP_HEADERS_MAX = 4096 };
 
+enum tcp_flags { TCP_FLAG_FIN = 1 << 0, TCP_FLAG_RST = 1 << 2 };
+
 struct payload {
         __u32 offset; /* in the packet */
         __u32 length;
-        __u32 seq; /* TCP */
+        __u32 seq;   /* TCP */
+        __u32 flags; /* enum tcp_flags */
 };
 
 static __always_inline int ipv6_transport(struct __sk_buff *skb, __u32 protocol, __u32 *ret_offset)
@@ -79,6 +82,7 @@ static __always_inline int tcp_payload(struct __sk_buff *skb, struct payload *pa
         payload->offset = offset + (header->doff_reserved >> 4) * 4u;
         payload->length = skb->len > payload->offset ? skb->len - payload->offset : 0;
         payload->seq = bpf_ntohl(header->seq);
+        payload->flags = header->flags;
         return 0;
 }
 

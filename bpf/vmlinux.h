@@ -83,6 +83,7 @@ enum {
         BPF_TCP_SYN_SENT = 2,
         BPF_TCP_SYN_RECV = 3,
         BPF_TCP_CLOSE = 7,
+        BPF_TCP_CLOSE_WAIT = 8,
         BPF_TCP_LISTEN = 10,
         BPF_TCP_NEW_SYN_RECV = 12,
 };

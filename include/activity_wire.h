@@ -16,10 +16,12 @@
 #endif
 
 enum {
-        ACTIVITY_PORTS_MAX = 65536,      /* ports of all workloads */
-        ACTIVITY_RULES_MAX = 65536,      /* ignore rules of all workloads */
-        ACTIVITY_CONNECTS_MAX = 16384,   /* own outgoing connections known at once; a forgotten one's other end counts as served */
-        ACTIVITY_RING_BYTES = 64 * 1024, /* doorbells; a lost one costs a hint */
+        ACTIVITY_PORTS_MAX = 65536,    /* ports of all workloads */
+        ACTIVITY_RULES_MAX = 65536,    /* ignore rules of all workloads */
+        ACTIVITY_CONNECTS_MAX = 16384, /* own outgoing connections known at once; a forgotten one's other end counts as served */
+        ACTIVITY_PROBES_MAX = 8192,    /* connections that the kubelet has open; a forgotten one counts as served */
+        ACTIVITY_CONNECTIONS_MAX = 262144, /* of all workloads; one past that is taken for an unanswered request */
+        ACTIVITY_RING_BYTES = 64 * 1024,   /* doorbells; a lost one costs a hint */
         ACTIVITY_RECORDS_MAX = 64, /* TLS records or HTTP/2 frames looked at in one packet; past that the stream is in doubt */
 };
 
@@ -31,7 +33,7 @@ struct activity_config {
 };
 static_assert(sizeof(struct activity_config) == 16, "wire");
 
-/* Map "activity_totals", one a cgroup and CPU, a cache line. The counts never decrease. */
+/* Map "activity_totals", one a cgroup and CPU; packets touch the first 64 bytes. The counts never decrease. */
 struct activity_totals {
         __u64 epoch; /* the programs' variable of that name when config was copied: the daemon raises it after each change */
         struct activity_config config;
@@ -40,8 +42,10 @@ struct activity_totals {
         __u64 received_bytes;   /* served payload */
         __u64 sent_bytes;
         __u64 connections; /* served, accepted */
+
+        __u64 untracked_ns; /* when there last was no room in "activity_connections"; 0: never */
 };
-static_assert(sizeof(struct activity_totals) == 64, "wire");
+static_assert(sizeof(struct activity_totals) == 72, "wire");
 
 /* Map "activity_ports": the policy's ports. */
 struct activity_port_key {
@@ -80,6 +84,7 @@ enum activity_class {
         ACTIVITY_SELF,     /* both ends are in the workload's cgroup */
         ACTIVITY_OUTBOUND, /* made by the workload */
         ACTIVITY_IGNORED,  /* the policy ignores the peer */
+        ACTIVITY_PROBE,    /* the kubelet made it */
 };
 
 enum activity_protocol {
@@ -123,9 +128,9 @@ enum activity_sent_flags { /* written by the sending side only */
                            ACTIVITY_UPGRADED = 1 << 3,           /* HTTP/1.1 101 was sent: WebSocket frames may follow */
 };
 
-/* Map "activity_sockets", storage of each socket. Fields are written by the receiving or by the sending side, never by both: the two
- * run at once. A request is open while requests != answered or a stream's bit is set. The first 56 bytes, with 8 of the kernel's before
- * them, are one cache line: plain payload touches no other, whichever CPU has had it last. */
+/* Maps "activity_connections", of TCP connections by their cookie, and "activity_sockets", storage of UDP sockets. Fields are written by the receiving or by the sending side, never by both: the two
+ * run at once. A request is open while requests != answered or a stream's bit is set. The first 64 bytes are one cache line: plain payload
+ * touches no other, whichever CPU has had it last. */
 struct activity_socket {
         __u64 cgroup;
         __u64 request_since_ns; /* receiving side: when the first unanswered request came */
@@ -141,6 +146,8 @@ struct activity_socket {
         __u32 sent_next; /* sending side: sequence number expected */
         __u32 answered;  /* value of requests that was answered last */
         __u32 sent_flags;
+        __u8 closing; /* it has left ESTABLISHED and CLOSE_WAIT: what is still to be sent counts, the connection does not */
+        __u8 padding[7];
 
         struct activity_tuple tuple; /* of UDP only the local port */
 
@@ -162,22 +169,15 @@ struct activity_socket {
         __u16 ticket_bytes; /* size of the first session ticket */
         __u16 tickets;
 };
-static_assert(sizeof(struct activity_socket) == 224, "wire");
+static_assert(sizeof(struct activity_socket) == 232, "wire");
 
-/* Map "activity_wanted": the workloads whose connections the iterator writes, as cgroup → struct activity_config. */
-enum { ACTIVITY_WANTED_MAX = 16384 };
-
-/* What the iterator writes, one a live TCP connection. */
-struct activity_record {
+/* Map "activity_connects": the workload's own outgoing connections, as the connecting end sees them → whether the other end is its own
+ * too. Map "activity_probes": likewise the kubelet's, with cgroup 0 → nothing. */
+struct activity_connect_key {
         __u64 cgroup;
         struct activity_tuple tuple;
-        __u64 request_since_ns; /* 0: no unanswered request */
-        __u64 request_last_ns;
-        __u8 class;
-        __u8 protocol;
-        __u8 padding[6];
 };
-static_assert(sizeof(struct activity_record) == 72, "wire");
+static_assert(sizeof(struct activity_connect_key) == 48, "wire");
 
 /* Ring buffer "activity_events": somebody listens now. */
 struct activity_event {

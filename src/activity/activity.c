@@ -12,8 +12,8 @@
 #include "bpf/pins.h"
 
 /* The ring buffer is not pinned: doorbells rung while no daemon listens are of no use to the next one. */
-static const char *const pinned_maps[] = { "activity_config", "activity_totals",   "activity_ports",
-                                           "activity_rules",  "activity_connects", "activity_sockets" };
+static const char *const pinned_maps[] = { "activity_config",   "activity_totals", "activity_ports",       "activity_rules",
+                                           "activity_connects", "activity_probes", "activity_connections", "activity_sockets" };
 
 static struct bpf_map *map_by_name(const struct activity *activity, const char *name)
 {
@@ -67,32 +67,6 @@ static int load_programs(struct activity *activity)
                 return r;
         begin_epoch(activity);
         return activity_bpf__load(activity->programs);
-}
-
-static int load_iterator(struct activity *activity)
-{
-        struct bpf_map *map;
-        int r;
-
-        activity->iterator = sockets_iter_bpf__open();
-        if (!activity->iterator)
-                return -errno;
-        bpf_object__for_each_map(map, activity->iterator->obj)
-        {
-                struct bpf_map *shared = map_by_name(activity, bpf_map__name(map));
-
-                if (!shared) /* its own */
-                        continue;
-                r = bpf_map__reuse_fd(map, bpf_map__fd(shared));
-                if (r < 0)
-                        return r;
-        }
-        r = sockets_iter_bpf__load(activity->iterator);
-        if (r < 0)
-                return r;
-
-        activity->iterator_link = bpf_program__attach_iter(activity->iterator->progs.sockets_iter, NULL);
-        return activity->iterator_link ? 0 : -errno;
 }
 
 static int pin_maps(struct activity *activity)
@@ -149,7 +123,6 @@ static int activity_start(struct activity *activity)
                 int (*take)(struct activity *activity);
         } steps[] = {
                 { "load the programs for cgroups", load_programs },
-                { "load the iterator over sockets", load_iterator },
                 { "pin the maps", pin_maps },
                 { "listen to the ring buffer", listen_to_ring },
         };
@@ -181,6 +154,7 @@ int activity_new(sd_event *event, const char *bpffs, const struct activity_callb
         if (!activity)
                 return -ENOMEM;
         LIST_INIT(&activity->workloads);
+        activity->prober_link = -1;
         activity->event = sd_event_ref(event);
         activity->callbacks = *callbacks;
         activity->n_cpus = libbpf_num_possible_cpus();
@@ -221,7 +195,7 @@ static void closedirp(DIR **directory)
                 closedir(*directory);
 }
 
-void activity_settle(struct activity *activity)
+static void remove_unknown(struct activity *activity)
 {
         _cleanup_(closedirp) DIR *directory = opendir(activity->directory);
         struct dirent *entry;
@@ -241,9 +215,18 @@ void activity_settle(struct activity *activity)
         }
 }
 
+void activity_settle(struct activity *activity)
+{
+        remove_unknown(activity);
+        activity_forget_connections(activity, 0);
+        if (!activity->prober)
+                prober_unpin(activity);
+}
+
 static void remove_pins(struct activity *activity)
 {
-        activity_settle(activity);
+        remove_unknown(activity);
+        prober_unpin(activity);
         for (size_t i = 0; i < ELEMENTSOF(pinned_maps); i++)
                 pin_remove(activity->directory, pinned_maps[i]);
         rmdir(activity->directory);
@@ -258,8 +241,7 @@ struct activity *activity_free(struct activity *activity, bool keep_pins)
                 remove_pins(activity);
         sd_event_source_disable_unref(activity->ring_source);
         ring_buffer__free(activity->ring);
-        bpf_link__destroy(activity->iterator_link);
-        sockets_iter_bpf__destroy(activity->iterator);
+        prober_done(activity);
         activity_bpf__destroy(activity->programs);
         sd_event_unref(activity->event);
         free(activity->directory);
@@ -275,7 +257,8 @@ json_t *activity_programs(const struct activity *activity)
         for (size_t i = 0; i < ACTIVITY_PROGRAMS; i++)
                 json_array_append_new(programs, program_describe(bpf_program__fd(attach_program(activity, i)), attach_type_name(i),
                                                                  attach_name(i), attached));
-        json_array_append_new(
-                programs, program_describe(bpf_program__fd(activity->iterator->progs.sockets_iter), "tracing", "iter/tcp", true));
+        if (activity->prober)
+                json_array_append_new(programs, program_describe(bpf_program__fd(activity->prober->progs.activity_probe),
+                                                                 "sock_ops", "cgroup/sock_ops", true));
         return programs;
 }

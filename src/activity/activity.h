@@ -6,7 +6,7 @@
  * is busy; see docs/activity.md for what counts as an answer in each protocol. Peers that the policy ignores count for nothing.
  *
  * Programs, links and maps are pinned, so a restart of the daemon loses nothing: totals are monotonic, and what is open is counted
- * from live sockets.
+ * from entries that live as long as their connections. Nothing depends on the network namespace that a workload or the daemon is in.
  */
 #pragma once
 
@@ -78,10 +78,11 @@ struct workload_snapshot {
         struct workload_connection oldest_request; /* that one */
         uint32_t cpu_millicores;                   /* over the last minute, or over the time it is known for when that is shorter */
         uint64_t cpu_window_ns;                    /* that time */
+        uint64_t untracked_ns;                     /* when there last were more connections than can be told apart; 0: never */
 };
 
 /* Both read afresh, and return 0, or -errno when any of it could not be read: then nothing is known, which is not idle. Connections and
- * open requests are looked for in the caller's network namespace, for all workloads at once, in milliseconds; what was found at
+ * open requests are counted for all workloads at once, in half a millisecond and a millisecond a thousand of them; what was found at
  * @not_before_ns or later, monotonic, is not looked for again. What has come since shows in last_ns. */
 int workload_read(struct workload *workload, uint64_t not_before_ns, struct workload_snapshot *ret_snapshot);
 /* All but connections and open requests, which are 0: enough to tell that a workload is busy, never that it is idle. Microseconds. */
@@ -89,5 +90,9 @@ int workload_read_totals(struct workload *workload, struct workload_snapshot *re
 
 /* The remote ends of the served connections open now, at most @max of them; returns how many, or -errno. */
 int workload_connections(struct workload *workload, struct workload_connection *connections, size_t max);
+
+/* Connections that processes in the cgroup2 directory @cgroup make, the kubelet's, are probes to the workloads that accept them: they
+ * count for nothing. Takes the place of a cgroup given before; NULL: of none. Pinned like the rest. Returns 0 or -errno. */
+int activity_watch_prober(struct activity *activity, const char *cgroup);
 
 json_t *activity_programs(const struct activity *activity); /* as hold_programs() */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <bpf/bpf.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "activity/workload.h"
@@ -61,6 +62,31 @@ static int make_keys(const struct workload_settings *settings, const struct acti
         return 0;
 }
 
+static bool rule_matches(const struct activity_rule_key *rule, const struct activity_tuple *tuple)
+{
+        struct prefix prefix = { .length = (uint8_t)(rule->prefix_length - ACTIVITY_RULE_PREFIX) };
+        struct address remote;
+
+        memcpy(prefix.address.bytes, rule->address, sizeof(prefix.address.bytes));
+        memcpy(remote.bytes, tuple->remote, sizeof(remote.bytes));
+        return (rule->port == 0 || rule->port == tuple->local_port) && prefix_contains(&prefix, &remote);
+}
+
+uint8_t keys_classify(const struct keys *keys, const struct activity_socket *socket)
+{
+        if (socket->class == ACTIVITY_SELF || socket->class == ACTIVITY_PROBE)
+                return socket->class;
+        for (size_t i = 0; i < keys->n_rules; i++)
+                if (rule_matches(&keys->rules[i], &socket->tuple))
+                        return ACTIVITY_IGNORED;
+        if (!socket->accepted)
+                return ACTIVITY_OUTBOUND;
+        for (size_t i = 0; i < keys->n_ports; i++)
+                if (keys->ports[i].port == socket->tuple.local_port && keys->ports[i].transport == IPPROTO_TCP)
+                        return ACTIVITY_SERVED;
+        return ACTIVITY_OTHER;
+}
+
 static int write_keys(struct workload *workload, const struct keys *keys)
 {
         uint8_t one = 1;
@@ -85,15 +111,9 @@ static void delete_keys(struct workload *workload, const struct keys *keys)
 static int write_config(struct workload *workload, const struct activity_config *config)
 {
         struct activity *activity = workload->activity;
-        int wanted = bpf_map__fd(activity->iterator->maps.activity_wanted), r;
 
-        if (bpf_map_update_elem(wanted, &config->cgroup, config, BPF_ANY) < 0)
+        if (bpf_map_update_elem(bpf_map__fd(activity->programs->maps.activity_config), &config->cgroup, config, BPF_EXIST) < 0)
                 return -errno;
-        if (bpf_map_update_elem(bpf_map__fd(activity->programs->maps.activity_config), &config->cgroup, config, BPF_EXIST) < 0) {
-                r = -errno;
-                bpf_map_update_elem(wanted, &config->cgroup, &workload->config, BPF_EXIST);
-                return r;
-        }
         __atomic_add_fetch(&activity->programs->bss->epoch, 1, __ATOMIC_RELEASE);
         return 0;
 }

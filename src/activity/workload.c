@@ -74,6 +74,8 @@ static int workload_start(struct workload *workload, const struct workload_setti
                 workload->directory = NULL;
                 return -ENOMEM;
         }
+        if (workload->activity->adopted && access(workload->directory, F_OK) < 0)
+                activity_forget_connections(workload->activity, workload->config.cgroup);
         r = workload_attach(workload);
         if (r < 0)
                 return r;
@@ -117,12 +119,12 @@ struct workload *workload_free(struct workload *workload, bool keep_pins)
 
         LIST_REMOVE(workload, others);
         if (workload->by_cgroup.tbl) {
-                bpf_map_delete_elem(bpf_map__fd(workload->activity->iterator->maps.activity_wanted), &workload->config.cgroup);
                 HASH_DELETE(by_cgroup, workload->activity->by_cgroup, workload);
         }
         if (!keep_pins && workload->directory) {
                 workload_detach(workload);
                 workload_forget_rules(workload);
+                activity_forget_connections(workload->activity, workload->config.cgroup);
         }
         for (size_t i = 0; i < ACTIVITY_PROGRAMS; i++)
                 close_fd(workload->links[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The insides of activity, open to this directory only: activity.c owns programs and maps, workload.c one cgroup's share of them,
- * attach.c its links, rules.c its ports and ignore rules, read.c what is read back. */
+ * attach.c its links, rules.c its ports and ignore rules, read.c what is read back,
+ * census.c the connections, prober.c the kubelet's program. */
 #pragma once
 
 #include <sys/queue.h>
@@ -13,7 +14,7 @@
 #include "activity/cpu.h"
 #include "activity_wire.h"
 #include "bpf/activity.skel.h"
-#include "bpf/sockets_iter.skel.h"
+#include "bpf/activity_probe.skel.h"
 
 enum { ACTIVITY_PROGRAMS = 5 };
 
@@ -22,8 +23,8 @@ struct activity {
         char *directory; /* of pins */
         struct activity_callbacks callbacks;
         struct activity_bpf *programs;
-        struct sockets_iter_bpf *iterator;
-        struct bpf_link *iterator_link;
+        struct activity_probe_bpf *prober; /* NULL: nobody is known to probe */
+        int prober_link;
         struct ring_buffer *ring;
         sd_event_source *ring_source;
         int n_cpus;
@@ -83,5 +84,18 @@ struct bpf_program *attach_program(const struct activity *activity, size_t progr
 int workload_apply(struct workload *workload, const struct workload_settings *settings);
 void workload_forget_rules(struct workload *workload);
 void keys_free(struct keys *keys);
+/* The class of a TCP connection by @keys, as the programs find it, but for what they know of its other end. */
+uint8_t keys_classify(const struct keys *keys, const struct activity_socket *socket);
 /* Deletes what an earlier daemon left for this cgroup. */
 void workload_forget_stale(struct workload *workload);
+
+/* census.c. One walk over the map serves all workloads. Returns 0 or -errno. */
+int activity_take_census(struct activity *activity);
+/* Those of @cgroup, or for 0 those of no workload: nobody tells any more when they end. */
+void activity_forget_connections(struct activity *activity, uint64_t cgroup);
+/* Since when a request on the connection is unanswered, and when its last payload came; 0: none is. */
+void socket_request(const struct activity_socket *socket, uint64_t *ret_since_ns, uint64_t *ret_last_ns);
+
+/* prober.c */
+void prober_unpin(struct activity *activity);
+void prober_done(struct activity *activity);

@@ -151,16 +151,6 @@ static int probe_socket_storage(void)
         return r < 0 ? r : libbpf_probe_bpf_map_type(BPF_MAP_TYPE_SK_STORAGE, NULL);
 }
 
-static int probe_socket_iterator(void)
-{
-        const struct bpf_insn return_zero[] = { RETURN(0) };
-        int target = find_kernel_function("bpf_iter_tcp");
-
-        if (target <= 0)
-                return target;
-        return judge_fd(load(BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER, target, return_zero, ELEMENTSOF(return_zero)));
-}
-
 /* A cgroup fd that is none: a kernel that knows the flag looks it up and says so. */
 static int probe_clone_into_cgroup(void)
 {
@@ -189,8 +179,7 @@ static const struct {
         [FEATURE_TEST_RUN_REDIRECT] = { "test-run-redirect", probe_test_run, "releasing packets that came in on an interface" },
         [FEATURE_CGROUP_SKB] = { "cgroup-skb", probe_cgroup_skb, "activity: requests and answers" },
         [FEATURE_SOCK_OPS] = { "sock-ops", probe_sock_ops, "activity: connections" },
-        [FEATURE_SOCKET_STORAGE] = { "socket-storage", probe_socket_storage, "activity: what each socket waits for" },
-        [FEATURE_SOCKET_ITERATOR] = { "socket-iterator", probe_socket_iterator, "activity: reading all connections at once" },
+        [FEATURE_SOCKET_STORAGE] = { "socket-storage", probe_socket_storage, "activity: datagrams" },
         [FEATURE_CLONE_INTO_CGROUP] = { "clone-into-cgroup", probe_clone_into_cgroup, "starting processes in their cgroup" },
 };
 static_assert(ELEMENTSOF(features) == FEATURE_MAX, "every feature has a row");

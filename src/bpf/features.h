@@ -15,7 +15,6 @@ enum feature {
         FEATURE_CGROUP_SKB,
         FEATURE_SOCK_OPS,
         FEATURE_SOCKET_STORAGE,
-        FEATURE_SOCKET_ITERATOR, /* bpf_iter over TCP sockets */
         FEATURE_CLONE_INTO_CGROUP,
         FEATURE_MAX,
 };

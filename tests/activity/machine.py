@@ -66,9 +66,19 @@ class Workload:
         self.cgroup = machine.cgroup_parent / name
         self.cgroup.mkdir()
         frontends = [f"tcp/[::]:{port}" for port in ports]
-        self.watch = subprocess.Popen([watch, machine.bpffs, name, self.cgroup, *frontends], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True)
+        self.watch_command = [watch, machine.bpffs, name, self.cgroup, *frontends]
+        self.watch = None
+        self.begin_to_watch()
+
+    def begin_to_watch(self):
+        self.watch = subprocess.Popen(self.watch_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.watch.stdout.readline() == "{}\n"
+
+    def stop_watching(self, keep):
+        if keep:
+            self.watch.stdin.write("keep\n")
+        self.watch.stdin.close()
+        assert self.watch.wait() == 0
 
     def start(self, command):
         enter = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', self.cgroup]
@@ -77,12 +87,15 @@ class Workload:
         for port in self.ports:
             wait_for(lambda port=port: listens(port), f"port {port} of {command[0]}")
 
-    def read(self):
-        self.watch.stdin.write("\n")
+    def ask(self, line):
+        self.watch.stdin.write(line + "\n")
         self.watch.stdin.flush()
-        snapshot = json.loads(self.watch.stdout.readline())
-        assert "error" not in snapshot
-        return snapshot
+        answer = json.loads(self.watch.stdout.readline())
+        assert "error" not in answer
+        return answer
+
+    def read(self):
+        return self.ask("")
 
     def await_answered(self):
         wait_for(lambda: self.read()["open"] == 0, "no open request")
@@ -100,8 +113,7 @@ class Workload:
             time.sleep(0.02)
 
     def close(self):
-        self.watch.stdin.close()
-        self.watch.wait()
+        self.stop_watching(keep=False)
         (self.cgroup / "cgroup.kill").write_text("1")
         for process in self.processes:
             process.wait()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches one cgroup as lulld does, for tests: activity-watch BPFFS NAME CGROUP [tcp/ADDRESS:PORT ...]. Prints a snapshot as one line
- * of JSON for every line on stdin, and detaches at its end. */
+/* Watches one cgroup as lulld does, for tests: activity-watch BPFFS NAME CGROUP [tcp/ADDRESS:PORT ...]. Answers every line on stdin with
+ * a line of JSON: "prober CGROUP" takes that for the kubelet's, "keep" ends like a daemon that is to be followed by another, any other
+ * line asks for a snapshot. At the end of stdin it detaches. */
 #include <jansson.h>
 #include <string.h>
 
@@ -21,20 +22,37 @@ static json_t *snapshot_json(const struct workload_snapshot *snapshot)
                          "millicores", (int)snapshot->cpu_millicores);
 }
 
-static void watch(struct workload *workload)
+static json_t *answer_to(struct activity *activity, struct workload *workload, char *line)
 {
         struct workload_snapshot snapshot;
-        char line[64];
+        int r;
+
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, "prober ", strlen("prober ")) == 0) {
+                r = activity_watch_prober(activity, line + strlen("prober "));
+                return r < 0 ? json_pack("{s:s}", "error", strerror(-r)) : json_object();
+        }
+        r = workload_read(workload, now_monotonic_ns(), &snapshot);
+        return r < 0 ? json_pack("{s:s}", "error", strerror(-r)) : snapshot_json(&snapshot);
+}
+
+/* Returns whether everything is to stay for the next daemon. */
+static bool watch(struct activity *activity, struct workload *workload)
+{
+        char line[512];
 
         while (fgets(line, sizeof(line), stdin)) {
-                int r = workload_read(workload, now_monotonic_ns(), &snapshot);
-                json_t *json = r < 0 ? json_pack("{s:s}", "error", strerror(-r)) : snapshot_json(&snapshot);
+                json_t *json;
 
+                if (strcmp(line, "keep\n") == 0)
+                        return true;
+                json = answer_to(activity, workload, line);
                 json_dumpf(json, stdout, 0);
                 putchar('\n');
                 fflush(stdout);
                 json_decref(json);
         }
+        return false;
 }
 
 int main(int argc, char **argv)
@@ -46,6 +64,7 @@ int main(int argc, char **argv)
         struct activity *activity;
         struct workload *workload;
         sd_event *event;
+        bool keep;
         int r;
 
         if (argc < 4 || argc - 4 > POLICY_FRONTENDS_MAX) {
@@ -72,10 +91,10 @@ int main(int argc, char **argv)
         }
         puts("{}");
         fflush(stdout);
-        watch(workload);
+        keep = watch(activity, workload);
 
-        workload_free(workload, false);
-        activity_free(activity, false);
+        workload_free(workload, keep);
+        activity_free(activity, keep);
         sd_event_unref(event);
         return EXIT_SUCCESS;
 }

@@ -17,7 +17,6 @@ static void what_the_tests_use_is_found(void **state)
                                              FEATURE_SOCK_OPS,
                                              FEATURE_SOCKET_STORAGE,
                                              FEATURE_NETFILTER_DEFRAG,
-                                             FEATURE_SOCKET_ITERATOR,
                                              FEATURE_CLONE_INTO_CGROUP };
 
         for (size_t i = 0; i < ELEMENTSOF(used); i++)

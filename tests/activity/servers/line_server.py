@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server on PORT that answers each line: "ping" at once; "hold" when another connection says "release"; "end" closes. Given a second
+argument it only listens, and accepts nothing."""
+import socket
+import sys
+import threading
+
+released = threading.Event()
+
+
+def serve(connection):
+    with connection:
+        for line in connection.makefile():
+            if line == "hold\n":
+                released.wait()
+            if line == "release\n":
+                released.set()
+            if line == "end\n":
+                return
+            connection.sendall(b"ok\n")
+
+
+listener = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+print("ready", flush=True)
+if len(sys.argv) > 2:
+    threading.Event().wait()
+while True:
+    threading.Thread(target=serve, args=[listener.accept()[0]], daemon=True).start()
