@@ -136,7 +136,8 @@ struct controller {
         sd_event_source *all_timer;   /* all are to be looked at, soon */
         sd_event_source *agent_timer; /* an agent falls silent */
         sd_event_source *round_timer;
-        bool round; /* sleeps begin just now */
+        bool was_current; /* the views, at the last look */
+        bool round;       /* sleeps begin just now */
         uint64_t round_ns;
         uint64_t leading_since_ns; /* 0: not leading */
         unsigned n_writes;

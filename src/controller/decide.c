@@ -461,6 +461,7 @@ void decide(const struct decide_input *input, struct decision *ret_decision)
         *decision = (struct decision){
                 .machine = *input->machine,
                 .from = input->machine->phase,
+                .from_since_ns = input->machine->since_ns,
                 .replicas_before = status->replicas_before,
                 .idle_factor = MAX(status->idle_factor, 1u),
         };

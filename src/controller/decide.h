@@ -57,6 +57,7 @@ struct decide_input {
 struct decision {
         struct phase_machine machine; /* as it is afterwards */
         enum phase from;
+        uint64_t from_since_ns;
         bool changed;     /* phase or holding: the machine is to be had once the status is written, else at once */
         bool write;       /* the status may be written by this replica */
         bool fresh_sleep; /* a new epoch */

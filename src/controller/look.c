@@ -188,6 +188,17 @@ static bool carry_out(struct subject *subject, const struct decide_input *input,
         return metadata_write(subject, decision);
 }
 
+/* What has not gone on for an old view goes on now: not every watch tells all policies that it is current again. */
+static bool is_current(struct controller *controller)
+{
+        bool current = views_are_current(controller);
+
+        if (current && !controller->was_current)
+                subjects_are_due(controller);
+        controller->was_current = current;
+        return current;
+}
+
 static void decide_and_act(struct subject *subject, const struct target_state *target, uint64_t now_ns)
 {
         struct controller *controller = subject->controller;
@@ -213,7 +224,7 @@ static void decide_and_act(struct subject *subject, const struct target_state *t
                 .blocked_until_ns = subject->blocked_until_ns,
                 .replicas_seen = subject->replicas_seen,
                 .leader = controller_leads(controller),
-                .current = views_are_current(controller),
+                .current = is_current(controller),
                 .round = controller->round && subject->wants_round,
                 .has_been_up = subject->has_been_up,
                 .woke = subject->woke,

@@ -44,7 +44,8 @@ static void on_pods(const struct kube_reply *reply, void *userdata)
         if (kube_reply_is_ok(reply)) {
                 diagnose(reply->body, diagnosis->failure, &diagnosis->finding);
                 diagnosis->known = true;
-                tell(subject, KUBE_EVENT_WARNING, "WakeFailed", "Wake", "%s: %s", diagnosis->finding.reason,
+                /* By its own reason: another one is no repetition of it. */
+                tell(subject, KUBE_EVENT_WARNING, diagnosis->finding.reason, "Wake", "the wake has failed: %s",
                      diagnosis->finding.message);
                 subject_is_due(subject, false);
         } else {

@@ -65,8 +65,10 @@ static void draft_phase(struct draft *draft, const struct decide_input *input, c
             input->now_realtime_ns > status->since_realtime_ns)
                 status->saved_replica_seconds += (double)(input->now_realtime_ns - status->since_realtime_ns) / NSEC_PER_SEC *
                                                  MAX(status->replicas_before, 1u);
-        if (decision->from != phase || status->since_realtime_ns == 0)
+        if (decision->from != phase)
                 status->since_realtime_ns = input->now_realtime_ns;
+        else if (status->since_realtime_ns == 0)
+                status->since_realtime_ns = input->now_realtime_ns - (input->now_ns - decision->from_since_ns);
         status->phase = phase;
         status->holding = phase_holds(&decision->machine);
         status->epoch += decision->fresh_sleep;
@@ -123,11 +125,13 @@ static void on_written(const struct kube_reply *reply, void *userdata)
         struct subject *subject = userdata;
         _cleanup_(freep) struct decision *decision = TAKE_PTR(subject->pending);
 
-        if (kube_reply_is_ok(reply) && decision) {
-                tell_written(subject, decision);
+        bool written = kube_reply_is_ok(reply) && decision;
+
+        if (written)
                 adopt(subject, decision);
-        }
         request_ended(subject, reply, "write its status");
+        if (written)
+                tell_written(subject, decision);
 }
 
 static json_t *patch_new(const struct scale_to_zero *object, const struct scale_to_zero_status *status)

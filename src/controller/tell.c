@@ -94,7 +94,7 @@ static void tell_phase(struct subject *subject, const struct decision *decision)
 {
         switch (decision->machine.phase) {
         case PHASE_AWAKE:
-                tell_awake(subject, decision, now_monotonic_ns() - subject->machine.since_ns);
+                tell_awake(subject, decision, now_monotonic_ns() - decision->from_since_ns);
                 break;
         case PHASE_SLEEPING:
         case PHASE_ASLEEP:

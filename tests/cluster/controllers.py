@@ -50,6 +50,13 @@ class Controller:
     def said(self):
         return (self.directory / "log").read_text(errors="replace")
 
+    def story(self, namespace):
+        """For a test that failed: how it sees things."""
+        with contextlib.suppress(OSError):
+            return json.dumps([self.ask("/v1/status"), [policy for policy in self.ask("/v1/policies")["policies"]
+                                                        if policy["name"].startswith(f"{namespace}/")]], indent=1)
+        return ""
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -171,6 +178,12 @@ class Policy:
         return self.until(lambda status: status and not any(entry["type"] == kind and entry["status"] == "True"
                                                             for entry in status.get("conditions", ())), timeout)
 
+    def until_item(self, satisfied, timeout=30):
+        self.api.until(self.path, lambda items: satisfied(items[self.key]), timeout)
+
+    def write_status(self, **fields):
+        self.api.patch(f"{self.path}/{self.name}/status", {"status": fields})
+
     def status(self):
         return self.object().get("status", {})
 
@@ -224,6 +237,15 @@ def put_to_sleep(policy, *agents, timeout=30):
     for agent in agents:
         agent.vote(policy, status)
     return policy.until_phase("Asleep", timeout=timeout)
+
+
+def leader(replicas):
+    return next(one for one in replicas if one.process.poll() is None and one.ask("/v1/status")["leader"]["this"])
+
+
+def seconds_between(one, other):
+    form = "%Y-%m-%dT%H:%M:%S.%fZ"
+    return (datetime.datetime.strptime(other, form) - datetime.datetime.strptime(one, form)).total_seconds()
 
 
 def pause():

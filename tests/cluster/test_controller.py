@@ -10,8 +10,8 @@ def fixture_crds(running):
 
 
 @pytest.fixture(name="start")
-def fixture_start(cluster, namespace, crds, tmp_path):
-    """Starts a replica; all are ended in good order."""
+def fixture_start(cluster, namespace, policy, tmp_path):
+    """Starts a replica; all are ended in good order, before their policies go."""
     started = []
 
     def start():
@@ -20,7 +20,7 @@ def fixture_start(cluster, namespace, crds, tmp_path):
     start.all = started
     yield start
     for one in started:
-        print(f"--- {one.identity}\n{one.said()}")
+        print(f"--- {one.identity}\n{one.said()}\n{one.story(namespace)}")
     assert [one.end() for one in started] == [0] * len(started)
 
 
@@ -72,3 +72,334 @@ def test_idle_sleeps_and_a_packet_wakes(cluster, namespace, start, agent, policy
     assert awake["savedReplicaSeconds"] > 0
     assert "10.77.1.9" in web.until_event("Woken")
     assert {"Sleeping", "Asleep", "Woken"} <= set(web.events())
+
+
+def test_two_replicas_wake_once_and_the_other_goes_on_when_the_leader_is_killed(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    start()
+    start()
+    controllers.put_to_sleep(web, node)
+
+    leader = controllers.leader(start.all)
+    leader.kill()
+    node.demand(web, 1)
+    web.until_replicas(1, timeout=5)  # no Lease has to end for that
+    web.until_phase("Awake")
+    node.no_demand(web)
+    controllers.put_to_sleep(web, node)
+
+
+def test_a_leader_that_ends_in_good_order_is_followed_at_once(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    start()
+    start()
+    web.until_phase("Awake")
+    assert controllers.leader(start.all).end() == 0
+    controllers.put_to_sleep(web, node, timeout=10)
+
+
+def test_a_wake_whose_leader_died_between_the_two_writes_is_repaired(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    leader = start()
+    controllers.put_to_sleep(web, node)
+    leader.kill()
+    web.write_status(phase="Waking", since=controllers.now())
+    start()
+    web.until_replicas(1)
+    web.until_phase("Awake")
+
+
+def test_a_sleep_whose_leader_died_between_the_two_writes_is_finished(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    leader = start()
+    node.workload(web, "Idle")
+    web.until_phase("Sleeping")
+    leader.kill()
+    web.scale(0)
+    start()
+    assert web.until_phase("Asleep")["replicasBefore"] == 1
+
+
+def test_what_people_scale_is_the_truth(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    start()
+    controllers.put_to_sleep(web, node)
+    node.workload(web, "Active")
+
+    web.scale(2)
+    awake = web.until_phase("Awake")
+    assert awake["lastWake"]["cause"] == "Scaled"
+    assert web.replicas() == 2
+
+    web.scale(0)
+    asleep = web.until_phase("Asleep")
+    assert (asleep["replicasBefore"], asleep["lastSleep"]["reason"]) == (2, "Scaled")
+    assert asleep["epoch"] == 2
+    node.demand(web, 2)
+    web.until_replicas(2)
+
+
+def test_a_rollout_while_asleep_stays_asleep(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    start()
+    before = controllers.put_to_sleep(web, node)
+    cluster.kubectl("--namespace", namespace, "set", "env", "deployment/web", "A=b")
+    controllers.pause()
+    assert web.status()["phase"] == "Asleep"
+    assert web.status()["since"] == before["since"]
+    node.demand(web, 1)
+    web.until_phase("Awake")
+
+
+def test_demand_while_it_goes_to_sleep_keeps_it_awake(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"minAwake": "1h"})
+    start()
+    web.annotate("sleep")
+    status = web.until_phase("Sleeping")
+    node.demand(web, status["epoch"])
+    assert web.until_phase("Awake")["lastWake"]["cause"] == "Packet"
+    assert web.replicas() == 1
+
+
+def test_a_node_that_does_not_acknowledge_blocks_the_sleep_and_is_named(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    first, second, web = agent("n1"), agent("n2"), policy(idle={"minAwake": "1h"})
+    start()
+    web.until_phase("Awake")
+    second.write()
+    web.annotate("sleep")
+    first.vote(web, web.until_phase("Sleeping"))
+    assert "n2" in web.until_condition("SleepBlocked")["message"]
+    assert web.status()["phase"] == "Awake"
+    assert web.replicas() == 1
+
+
+def test_a_node_that_does_not_vote_quiet_blocks_the_sleep(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"minAwake": "1h"})
+    start()
+    web.until_phase("Awake")
+    web.annotate("sleep")
+    status = web.until_phase("Sleeping")
+    node.programmed = int(web.version)
+    node.workload(web, "Idle", status["epoch"] - 1)
+    condition = web.until_condition("SleepBlocked")
+    assert condition["reason"] == "NotQuiet"
+    assert "n1" in condition["message"]
+
+
+def test_nothing_sleeps_while_an_agent_is_silent(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"after": "1s", "minAwake": "3s"})
+    start()
+    web.until_no_condition("AgentsMissing")
+    node.fall_silent()
+    assert "n1" in web.until_condition("AgentsMissing")["message"]
+    node.workload(web, "Idle")
+    controllers.pause()
+    assert web.status()["phase"] == "Awake"
+
+
+def test_minimum_time_awake_is_kept(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"minAwake": "4s"})
+    start()
+    first = web.until_phase("Awake")
+    web.until_no_condition("AgentsMissing")
+    node.workload(web, "Idle")
+    second = web.until_phase("Sleeping")
+    assert controllers.seconds_between(first["since"], second["since"]) >= 4
+
+
+@pytest.mark.parametrize("what, reason", [
+    ("image", "ImageUnavailable"), ("unschedulable", "Unschedulable"), ("crash", "CrashLoop"), ("quota", "QuotaExceeded")])
+def test_a_failed_wake_says_why(cluster, namespace, start, agent, policy, what, reason):
+    broken = {"image": {"image": "lull.test/missing:1"}, "unschedulable": {"node": None},
+              "crash": {"arguments": [10250]}, "quota": {}}[what]
+    controllers.workload(cluster, namespace, replicas=0, **broken)
+    if what == "unschedulable":
+        cluster.api.patch(f"{controllers.DEPLOYMENTS.format(namespace)}/web", {
+            "spec": {"template": {"spec": {"nodeSelector": {"nowhere": "at-all"}}}}})
+    if what == "crash":  # the kubelet's port is taken
+        cluster.api.patch(f"{controllers.DEPLOYMENTS.format(namespace)}/web", {"spec": {"template": {"spec": {"hostNetwork": True}}}})
+    if what == "quota":
+        cluster.api.post(f"/api/v1/namespaces/{namespace}/resourcequotas", {
+            "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
+    node, web = agent(), policy(wake={"holdTimeout": "3s"})
+    start()
+    status = web.until_phase("Asleep")
+    node.demand(web, status["epoch"])
+    failed = web.until(lambda status: any(entry["type"] == "WakeFailed" for entry in status.get("conditions", ())))
+    assert failed["phase"] == "Waking"
+    assert reason in web.until(lambda status: [entry for entry in status["conditions"] if entry["reason"] == reason])[
+        "conditions"][0]["reason"]
+    assert "the wake has failed" in web.until_event(reason)
+
+
+def test_after_a_failed_wake_it_is_not_held_for_a_while_and_still_awakes(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace, replicas=0, arguments=[8080, 8000])
+    node, web = agent(), policy(wake={"holdTimeout": "1s"})
+    start()
+    node.demand(web, web.until_phase("Asleep")["epoch"])
+    web.until(lambda status: status.get("phase") == "Waking" and not status["holding"])
+    web.until(lambda status: status["phase"] == "Waking" and status["holding"])
+    awake = web.until_phase("Awake")
+    assert not awake.get("conditions")
+
+
+def test_an_autoscaler_on_the_target_forbids_sleep(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"minAwake": "3s"})
+    cluster.api.post(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers", {
+        "metadata": {"name": "more"}, "spec": {"maxReplicas": 3, "scaleTargetRef": {
+            "apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}})
+    start()
+    assert "more" in web.until_condition("Autoscaled")["message"]
+    node.workload(web, "Idle")
+    controllers.pause()
+    assert web.status()["phase"] == "Awake"
+    cluster.api.delete(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/more")
+    web.until_no_condition("Autoscaled")
+    web.until_phase("Sleeping")
+
+
+def test_the_younger_of_two_policies_of_a_target_does_nothing(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, older, younger = agent(), policy(), policy("younger", target="web")
+    start()
+    assert "web" in younger.until_condition("Conflict")["message"]
+    node.workload(younger, "Idle")
+    controllers.put_to_sleep(older, node)
+    assert younger.status()["phase"] == "Awake"
+    older.delete()
+    older.until_gone()
+    younger.until_no_condition("Conflict")
+
+
+def test_annotations_wake_and_sleep_and_are_taken_away(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"after": "1h", "minAwake": "1h"})
+    start()
+    web.until_no_condition("AgentsMissing")
+    for _ in range(2):
+        web.annotate("sleep")
+        status = web.until_phase("Sleeping")
+        node.programmed = int(web.version)
+        node.workload(web, "Active", status["epoch"])
+        assert web.until_phase("Asleep")["lastSleep"]["reason"] == "Manual"
+        web.annotate("wake")
+        assert web.until_phase("Awake")["lastWake"]["cause"] == "Manual"
+    web.until_item(lambda item: "annotations" not in item["metadata"])
+
+
+def test_a_dry_run_only_says_what_it_would_do(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(dryRun=True)
+    start()
+    node.workload(web, "Idle")
+    web.until_condition("DryRun")
+    controllers.pause()
+    assert web.status()["phase"] == "Awake"
+
+
+def test_deleting_the_policy_of_a_sleeping_target_wakes_it_first(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    start()
+    controllers.put_to_sleep(web, node)
+    web.delete()
+    web.until_gone()
+    assert web.replicas() == 1
+    assert cluster.ready_pods(namespace, 1)
+
+
+def test_a_target_created_at_zero_sleeps_and_wakes(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace, replicas=0)
+    node, web = agent(), policy(wake={"replicas": 2})
+    start()
+    node.demand(web, web.until_phase("Asleep")["epoch"])
+    web.until_replicas(2)
+    web.until_phase("Awake")
+
+
+def test_a_missing_target_is_said_to_be_missing(cluster, namespace, start, policy):
+    web = policy()
+    start()
+    assert "web" in web.until_condition("TargetUnusable")["message"]
+
+
+def test_endpoints_come_with_the_probe_that_their_pods_declare(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace, replicas=0, arguments=[8080, 3000], period_seconds=10)
+    node, web = agent(), policy()
+    start()
+    node.demand(web, web.until_phase("Asleep")["epoch"])
+    waking = web.until(lambda status: status.get("phase") == "Waking" and any("probe" in end for end in status["endpoints"]))
+    [endpoint] = waking["endpoints"]
+    assert (endpoint["node"], endpoint["ready"], endpoint["probe"]["path"]) == ("n1", False, "/")
+    assert endpoint["ports"][0]["port"] == 8080
+    awake = web.until_phase("Awake")
+    assert awake["endpoints"]
+    web.until(lambda status: not status["endpoints"])
+
+
+def test_a_client_that_wakes_it_after_each_sleep_makes_it_wait_longer(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    start()
+    for round_, factor in enumerate((1, 2, 4), 1):
+        controllers.put_to_sleep(web, node)
+        node.demand(web, round_, source=f"10.77.1.9:{40000 + round_}")
+        assert web.until_phase("Awake")["idleFactor"] == factor
+        node.no_demand(web)
+    assert "10.77.1.9" in web.until_condition("Flapping")["message"]
+
+
+def test_nothing_sleeps_while_the_api_server_is_away(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"minAwake": "1h"})
+    one = start()
+    web.until_no_condition("AgentsMissing")
+    with cluster.paused("kube-apiserver"):
+        controllers.pause()
+    web.annotate("sleep")
+    node.vote(web, web.until_phase("Sleeping"))
+    web.until_phase("Asleep")
+    assert one.process.poll() is None
+
+
+def test_the_command_line_tool_is_answered(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    one = start()
+    controllers.put_to_sleep(web, node)
+    assert one.ask("/v1/status")["role"] == "controller"
+    [listed] = [item for item in one.ask("/v1/policies")["policies"] if item["name"] == web.key]
+    assert listed["phase"] == "Asleep"
+    assert "It was put to sleep" in one.ask(f"/v1/policies/{namespace}%2Fweb/why")["text"]
+    web.until_event("Asleep")
+    assert "Asleep" in [event["reason"] for event in one.ask("/v1/events")["events"] if event["policy"] == web.key]
+    assert f'lull_policy_phase{{policy="{web.key}",phase="Asleep"}} 1' in one.ask("/metrics")
+    assert one.ask("/readyz") == "ok\n"
+    one.ask(f"/v1/policies/{namespace}%2Fweb/wake", "POST")
+    web.until_phase("Awake")
+
+
+def test_a_status_is_written_only_when_it_differs(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"minAwake": "1h"})
+    start()
+    web.until_no_condition("AgentsMissing")
+    node.workload(web, "Active")
+    controllers.pause()
+    before = web.object()["metadata"]["resourceVersion"]
+    node.workload(web, "Idle")
+    node.workload(web, "Active")
+    controllers.pause()
+    assert web.object()["metadata"]["resourceVersion"] == before
