@@ -50,6 +50,7 @@ struct node {
         LIST_HEAD(, agent_policy) demanded;     /* those with a demand to report */
         LIST_HEAD(, agent_policy) with_pods;    /* those with pods here */
         LIST_HEAD(, agent_policy) unprogrammed; /* those that should be held and cannot be */
+        bool told_stale;                        /* that the policies are not current */
         bool settled;                           /* all policies are known: the status may be written */
         uint64_t version;                       /* of the newest object that was applied */
         uint64_t sleeping_version;              /* the newest version with which some policy became Sleeping */

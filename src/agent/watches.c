@@ -97,12 +97,13 @@ static void objects_synced(void *userdata)
 
 static void objects_stale(bool stale, void *userdata)
 {
-        const struct node *node = userdata;
+        struct node *node = userdata;
 
         if (stale)
                 log_warning("the policies are not current: %s; what is held stays held", kube_reflector_problem(node->objects));
-        else if (node->settled)
+        else if (node->told_stale)
                 log_info("the policies are current again");
+        node->told_stale = stale;
 }
 
 static int pod_read(const char *key, const json_t *json, void **ret_value, void *userdata)

@@ -39,13 +39,13 @@ class Agent:
                             self.cluster.where.kubeconfig, "--cgroup", place.cgroup, "--bpffs", f"/sys/fs/bpf/{self.namespace}",
                             "--run-dir", self.run_dir, "--metrics", "none", *self.options)
 
-    def start(self):
-        """Returns when it knows all policies."""
+    def start(self, wanted=200):
+        """Returns when it knows all policies; with wanted=503 as soon as it answers that it does not."""
         self.process = subprocess.Popen([str(word) for word in self.command()], stderr=self.log, start_new_session=True)
         deadline = 100
         while True:
             try:
-                if self.control.request("GET", "/readyz")[0] == 200:
+                if self.control.request("GET", "/readyz")[0] == wanted:
                     return self
             except OSError:
                 pass

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lulld agent on a node of a real cluster, and a test that writes what a controller would."""
+import signal
 import subprocess
 
 import agents
@@ -253,6 +254,47 @@ def test_an_agent_that_is_restarted_while_it_holds_refuses_nobody(cluster, agent
     node.start()
     node.until("web", is_held)
     assert request.poll() is None
+    pods = wake(cluster, web)
+    assert pods[0]["metadata"]["name"] in answer(request)
+
+
+def test_an_agent_that_was_killed_while_it_held_is_followed_by_one_that_holds(cluster, agent, client, web):
+    node = agent()
+    node.until("web", is_held)
+    request = curl(client, web.address)
+    agents.until_node(cluster, "n1", lambda status: agents.demand(status, web.full_name))
+    node.stop(signal.SIGKILL)
+    node.start()
+    node.until("web", is_held)
+    pods = wake(cluster, web)
+    request.wait(timeout=60)
+    assert pods[0]["metadata"]["name"] in answer(curl(client, web.address))
+
+
+def test_an_agent_that_starts_without_the_api_goes_on_with_what_the_one_before_held(cluster, agent, client, web):
+    node = agent()
+    node.until("web", is_held)
+    assert node.stop() == 0
+    cluster.faults.cut_off("192.168.77.11")
+    node.start(wanted=503)
+    request = curl(client, web.address, seconds=60)
+    with pytest.raises(subprocess.TimeoutExpired):
+        request.wait(timeout=5)  # longer than a hook would hold on its own account
+    cluster.faults.mend()
+    agents.until_node(cluster, "n1", lambda status: agents.demand(status, web.full_name), timeout=60)
+    pods = wake(cluster, web)
+    assert pods[0]["metadata"]["name"] in answer(request)
+
+
+def test_a_client_that_dials_a_parking_address_is_answered_by_the_pod(cluster, agent, web):
+    """As an ingress controller does, with the address of another node's agent."""
+    parking = {"address": "192.168.77.12", "port": 42000, "protocol": "TCP", "origin": "Parking", "backend": "web/http", "node": "n2",
+               "local": False, "affinity": False}
+    web.write(frontends=web.status["frontends"] + [parking])
+    node = agent("n2")
+    node.until("web", is_held)
+    request = curl(cluster.nodes["n1"], "192.168.77.12", 42000)
+    agents.until_node(cluster, "n2", lambda status: agents.demand(status, web.full_name))
     pods = wake(cluster, web)
     assert pods[0]["metadata"]["name"] in answer(request)
 
