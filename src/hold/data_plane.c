@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
-#include "base/time.h"
 #include "hold/egress.h"
 #include "hold/packet.h"
 #include "hold/state.h"
@@ -65,7 +64,7 @@ static int prepare(struct translated *translated, const struct frontend *fronten
         return reserve_port(probe);
 }
 
-void data_plane_begin(struct held_frontend *frontend)
+void data_plane_begin(struct held_frontend *frontend, uint64_t now_ns)
 {
         struct data_plane_probe *probe = &frontend->translated->probe;
         int r;
@@ -73,7 +72,7 @@ void data_plane_begin(struct held_frontend *frontend)
         if (probe->began_ns != 0 || frontend->frontend.protocol != IPPROTO_TCP)
                 return;
 
-        probe->began_ns = now_monotonic_ns();
+        probe->began_ns = now_ns;
         r = prepare(frontend->translated, &frontend->frontend);
         if (r < 0) {
                 char text[FRONTEND_TEXT_MAX];

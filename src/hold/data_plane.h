@@ -25,7 +25,7 @@ struct data_plane_probe {
 
 void data_plane_init(struct data_plane_probe *probe);
 /* Begins, where that has not happened yet. */
-void data_plane_begin(struct held_frontend *frontend);
+void data_plane_begin(struct held_frontend *frontend, uint64_t now_ns);
 /* Sends what is due. Returns whether the data plane has answered. */
 bool data_plane_run(struct held_frontend *frontend, uint64_t now_ns);
 /* Whether @entry is the probe's, and answered by an endpoint. */

@@ -412,7 +412,7 @@ bool translated_run(struct held_frontend *frontend)
         if (translated->way == WAY_NO_NAT && frontend->queue.n_waiting > 0)
                 choose_way(frontend);
         if (!translated->proven && (translated->way != WAY_DIRECT || frontend->holding->expected_ns > 0) && has_usable(frontend)) {
-                data_plane_begin(frontend);
+                data_plane_begin(frontend, now_ns);
                 if (data_plane_run(frontend, now_ns))
                         prove(frontend);
         }
