@@ -105,7 +105,7 @@ struct scale_to_zero_status {
         uint64_t last_sleep_realtime_ns;
         char *last_sleep_reason;
         double saved_replica_seconds;
-        uint32_t idle_factor; /* flapping: agents multiply idle.after by it; 1 to 16, and 1 where the status does not say ("idleFactor") */
+        uint32_t idle_factor; /* flapping: agents multiply idle.after by it; 1 to 16, and 1 where the status does not say */
         int64_t observed_generation;
         struct status_condition *conditions;
         size_t n_conditions;

@@ -231,7 +231,7 @@ static int word_refuse(struct reader *reader, const struct value *value, const c
 
 static int word_read(struct reader *reader, const struct value *value, const char *const *words, uint64_t *ret_index)
 {
-        const char *text;
+        const char *text = "";
         int r;
 
         r = reader_text(reader, value, &text);

@@ -92,7 +92,7 @@ static int read_match_labels(struct reader *reader, const struct value *value, v
 {
         struct selector *selector = userdata;
         struct value key, label;
-        const char *text;
+        const char *text = "";
         int r;
 
         if (value->node->type != YAML_MAPPING_NODE)
