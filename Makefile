@@ -84,7 +84,7 @@ SKELETONS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.skel.h)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPF_TESTS := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 TEST_TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
-TEST_TOOLS += $(BUILD)/tests/activity/watch $(BUILD)/tests/kube/watch $(BUILD)/tests/kube/objects $(BUILD)/tests/kube/probe $(BUILD)/tests/cluster/reflect $(BUILD)/tests/cluster/elect
+TEST_TOOLS += $(BUILD)/tests/activity/watch $(BUILD)/tests/kube/watch $(BUILD)/tests/kube/objects $(BUILD)/tests/kube/probe $(BUILD)/tests/cluster/reflect $(BUILD)/tests/cluster/elect $(BUILD)/tests/cluster/scale
 TEST_TOOLS += $(BUILD)/tests/net/translate
 
 # V=1 shows the commands.
