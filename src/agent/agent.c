@@ -5,9 +5,9 @@
 #include <systemd/sd-daemon.h>
 
 #include "activity/activity.h"
+#include "activity/kubelet.h"
 #include "agent/agent_policy.h"
 #include "agent/agent_private.h"
-#include "agent/kubelet.h"
 #include "agent/lease.h"
 #include "agent/report.h"
 #include "base/cgroup.h"
@@ -85,6 +85,42 @@ static int make_hold(struct agent *agent)
         return r < 0 ? r : hold_new(&config, &callbacks, agent, &agent->node.hold);
 }
 
+/* Without it the kubelet's probes count as clients' requests. */
+static int watch_kubelet(struct agent *agent)
+{
+        _cleanup_(freep) char *root = NULL, *found = NULL;
+        const char *cgroup = agent->options->kubelet;
+        int r = 0;
+
+        if (!cgroup) {
+                r = cgroup_find_root(&root);
+                if (r >= 0)
+                        r = kubelet_cgroup_find("/proc", root, &found);
+                cgroup = found;
+        }
+        if (r >= 0)
+                r = activity_watch_prober(agent->node.activity, cgroup);
+        return r;
+}
+
+static void tell_kubelet_failure(int r)
+{
+        switch (r) {
+        case -ENOENT:
+                log_warning(
+                        "no process called \"kubelet\" is seen on this node, so its probes keep workloads awake: give the agent the "
+                        "host's processes (hostPID), or name the kubelet's cgroup by --kubelet-cgroup");
+                break;
+        case -EBUSY:
+                log_warning(
+                        "the kubelet shares its cgroup with others, so its probes cannot be told from clients and keep workloads "
+                        "awake: give the kubelet a cgroup of its own");
+                break;
+        default:
+                log_warning("the kubelet cannot be watched, so its probes keep workloads awake: %s", strerror(-r));
+        }
+}
+
 static int make_parts(struct agent *agent)
 {
         static const struct activity_callbacks activity_callbacks = { .bound = on_bound };
@@ -97,6 +133,9 @@ static int make_parts(struct agent *agent)
         r = activity_new(node->event, agent->options->bpffs, &activity_callbacks, &node->activity);
         if (r < 0)
                 return r;
+        r = watch_kubelet(agent);
+        if (r < 0)
+                tell_kubelet_failure(r);
         r = prober_new(node->event, &node->prober);
         if (r < 0) {
                 log_error("cannot prepare readiness probes: %s", strerror(-r));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "activity/pod_cgroup.h"
 #include "agent/agent_policy.h"
-#include "agent/pod_cgroup.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "kube/reflector.h"

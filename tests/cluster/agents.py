@@ -11,6 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from lullcluster import cgroups  # noqa: E402  pylint: disable=wrong-import-position
 from machine.control import Control  # noqa: E402  pylint: disable=wrong-import-position
 
 BUILD = (ROOT / os.environ.get("BUILD", "build")).resolve()
@@ -37,7 +38,13 @@ class Agent:
         place = self.cluster.nodes[self.node]
         return place.inside(BUILD / "lulld", "agent", "--node", self.node, "--namespace", self.namespace, "--kubeconfig",
                             self.cluster.where.kubeconfig, "--cgroup", place.cgroup, "--bpffs", f"/sys/fs/bpf/{self.namespace}",
-                            "--run-dir", self.run_dir, "--metrics", "none", *self.options)
+                            "--kubelet-cgroup", self.kubelet_cgroup(), "--run-dir", self.run_dir, "--metrics", "none", *self.options)
+
+    def kubelet_cgroup(self):
+        """Given, since all clusters of this machine have kubelets."""
+        pid = self.cluster.server_pid(f"{self.node}-kubelet")
+        lines = pathlib.Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii").splitlines()
+        return cgroups.unified() / next(line[3:] for line in lines if line.startswith("0::")).lstrip("/")
 
     def start(self, wanted=200):
         """Returns when it knows all policies; with wanted=503 as soon as it answers that it does not."""
