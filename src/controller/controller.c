@@ -185,6 +185,8 @@ static int make_parts(struct controller *controller)
         if (r >= 0)
                 r = targets_new(controller->client, on_target_changed, &controller->targets);
         if (r >= 0)
+                r = park_start(controller);
+        if (r >= 0)
                 r = views_start(controller);
         if (r >= 0)
                 r = kube_election_new(controller->client, &election, &callbacks, controller, NULL, &controller->election);
@@ -253,6 +255,7 @@ struct controller *controller_free(struct controller *controller)
                 area_forget_if_empty(controller, area);
         }
         views_end(controller);
+        parking_keeper_free(controller->parking);
         targets_free(controller->targets);
         agents_free(controller->agents);
         kube_recorder_free(controller->recorder);

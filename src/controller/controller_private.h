@@ -13,6 +13,7 @@
 #include "controller/agents.h"
 #include "controller/controller.h"
 #include "controller/decide.h"
+#include "controller/parking_keeper.h"
 #include "controller/pods.h"
 #include "controller/resolve.h"
 #include "controller/target.h"
@@ -74,6 +75,10 @@ struct subject { /* a policy at work */
         bool resolution_is_old;
         struct pods *pods; /* while it wakes and this replica leads, for their probes; or NULL */
 
+        bool parking_is_unknown;                      /* what the status says of it stays */
+        bool may_be_parked;                           /* there may be EndpointSlices of it */
+        const char *parking_reason, *parking_message; /* why it is not parked, static, or NULL */
+
         struct phase_machine machine;
         int64_t epoch; /* that the machine is about; -1: none yet */
         uint64_t sleeping_version;
@@ -82,8 +87,7 @@ struct subject { /* a policy at work */
         uint32_t replicas_seen;
         bool has_been_up, woke;
         struct diagnosis *diagnosis;
-        char *scale_problem;      /* why the last change of scale was refused, or NULL */
-        const char *idle_problem; /* static; why it is not put to sleep, beside conditions */
+        char *scale_problem; /* why the last change of scale was refused, or NULL */
 
         struct decision *pending; /* what the status is being written for */
         struct kube_request *request;
@@ -123,6 +127,7 @@ struct controller {
         struct kube_recorder *recorder;
         struct targets *targets;
         struct agents *agents;
+        struct parking_keeper *parking;
         struct kube_reflector *views[VIEW_MAX];
         struct event_log *events;
         struct http_server *control, *metrics;
@@ -187,6 +192,15 @@ bool controller_leads(const struct controller *controller);
 
 /* look.c: one look at one policy. */
 void subject_look(struct subject *subject);
+
+/* park.c */
+int park_start(struct controller *controller);
+void park_nodes_changed(struct controller *controller); /* or who is alive among them */
+/* As resolve(), with the parking frontends that the policy is to have now. */
+int park_resolve(struct subject *subject, const struct resolve_input *input, struct resolution **ret_resolution);
+/* Writes its slices. Returns whether the target may be scaled to zero for all that. */
+bool park_write(struct subject *subject, const struct decision *decision);
+void park_release(struct subject *subject); /* its ports, once nothing of it is parked */
 
 /* request.c: what requests of a policy have in common. */
 void request_dropped(struct controller *controller); /* its policy is gone */

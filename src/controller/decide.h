@@ -39,9 +39,10 @@ struct decide_input {
         const struct resolution *resolution; /* NULL: not known yet */
         const struct target_state *target;
         const struct evidence *evidence;
-        const char *rival;                        /* an older policy of the same target, or NULL */
-        const char *autoscaler;                   /* a HorizontalPodAutoscaler of it, or NULL */
-        const char *diagnosis_reason, *diagnosis; /* why it does not start, once looked at; or NULL */
+        const char *rival;                            /* an older policy of the same target, or NULL */
+        const char *autoscaler;                       /* a HorizontalPodAutoscaler of it, or NULL */
+        const char *parking_reason, *parking_message; /* why its Services have no parking endpoints; or NULL */
+        const char *diagnosis_reason, *diagnosis;     /* why it does not start, once looked at; or NULL */
         uint64_t now_ns, now_realtime_ns;
         uint64_t demand_since_ns;  /* when this replica first saw evidence->demand */
         uint64_t zero_since_ns;    /* when it first saw that the target has no replicas */

@@ -54,14 +54,14 @@ static void refresh_resolution(struct subject *subject, const struct target_stat
         if (!subject->resolution_is_old || (!target->known && !target->problem) ||
             !views_have_synced(controller, VIEW_SERVICES, VIEW_SLICES))
                 return;
-        r = resolve(&input, &resolution);
+        r = park_resolve(subject, &input, &resolution);
         if (r < 0) {
                 log_error("policy \"%s\": cannot resolve its Services: %s", subject->key, strerror(-r));
                 return;
         }
         resolution_free(subject->resolution);
         subject->resolution = resolution;
-        subject->resolution_is_old = false;
+        subject->resolution_is_old = subject->parking_is_unknown;
 }
 
 /* Somebody else has written, or it is the first look: the machine is as the status says. */
@@ -156,6 +156,8 @@ static void want_round(struct subject *subject, const struct decision *decision)
         uint64_t next_ns = controller->round_ns + period_ns;
         int enabled;
 
+        if (decision->wants_round && !subject->wants_round)
+                subject->resolution_is_old = true; /* it is to say where it is parked */
         subject->wants_round = decision->wants_round;
         if (!decision->wants_round || sd_event_source_get_enabled(controller->round_timer, &enabled) > 0)
                 return;
@@ -181,7 +183,10 @@ static void note_decision(struct subject *subject, const struct decision *decisi
 /* One thing at a time: what has to come first is looked at first. */
 static bool carry_out(struct subject *subject, const struct decide_input *input, const struct decision *decision)
 {
-        if (decision->scale != SCALE_NOT && !decision->changed && scale_write(subject, decision))
+        bool parked = park_write(subject, decision);
+        bool scales = decision->scale == SCALE_UP || (decision->scale == SCALE_DOWN && parked);
+
+        if (scales && !decision->changed && scale_write(subject, decision))
                 return true;
         if (decision->write && status_write(subject, input, decision))
                 return true;
@@ -197,6 +202,13 @@ static bool is_current(struct controller *controller)
                 subjects_are_due(controller);
         controller->was_current = current;
         return current;
+}
+
+static const char *parking_message(const struct subject *subject)
+{
+        const char *problem = parking_keeper_problem(subject->controller->parking, subject->key);
+
+        return problem ? problem : subject->parking_message;
 }
 
 static void decide_and_act(struct subject *subject, const struct target_state *target, uint64_t now_ns)
@@ -215,6 +227,8 @@ static void decide_and_act(struct subject *subject, const struct target_state *t
                 .evidence = &evidence,
                 .rival = area_rival(subject),
                 .autoscaler = area_autoscaler(subject),
+                .parking_reason = subject->parking_reason,
+                .parking_message = parking_message(subject),
                 .diagnosis_reason = diagnosis_reason(subject->diagnosis),
                 .diagnosis = diagnosis_message(subject->diagnosis),
                 .now_ns = now_ns,
@@ -266,6 +280,7 @@ void subject_look(struct subject *subject)
         follow_status(subject, now_ns);
         follow_replicas(subject, &target, now_ns);
         follow_pods(subject, &target);
+        park_release(subject);
         refresh_resolution(subject, &target);
         decide_and_act(subject, &target, now_ns);
 }

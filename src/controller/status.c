@@ -8,7 +8,24 @@
 struct draft {
         struct scale_to_zero_status status;
         struct status_condition conditions[STATUS_CONDITIONS_MAX];
+        struct status_frontend frontends[STATUS_FRONTENDS_MAX];
 };
+
+/* Those where it is parked are for policies that are not awake, or have just been woken. */
+static void draft_frontends(struct draft *draft, const struct subject *subject, const struct resolution *resolution, bool parked)
+{
+        const struct scale_to_zero_status *before = &subject_known(subject)->object->status;
+        size_t n = 0;
+
+        for (size_t i = 0; i < resolution->n_frontends && n < STATUS_FRONTENDS_MAX; i++)
+                if (parked || resolution->frontends[i].origin != FRONTEND_PARKING)
+                        draft->frontends[n++] = resolution->frontends[i];
+        for (size_t i = 0; subject->parking_is_unknown && i < before->n_frontends && n < STATUS_FRONTENDS_MAX; i++)
+                if (before->frontends[i].origin == FRONTEND_PARKING)
+                        draft->frontends[n++] = before->frontends[i];
+        draft->status.frontends = draft->frontends;
+        draft->status.n_frontends = n;
+}
 
 static bool has_endpoints(const struct subject *subject, const struct decide_input *input, const struct decision *decision)
 {
@@ -30,8 +47,8 @@ static void draft_resolution(struct draft *draft, const struct subject *subject,
                 draft->status.selector = (char *)input->target->selector;
         if (!resolution)
                 return;
-        draft->status.frontends = resolution->frontends;
-        draft->status.n_frontends = resolution->n_frontends;
+        draft_frontends(draft, subject, resolution,
+                        decision->machine.phase != PHASE_AWAKE || has_endpoints(subject, input, decision));
         draft->status.ports = resolution->ports;
         draft->status.n_ports = resolution->n_ports;
         draft->status.endpoints = NULL;
@@ -99,6 +116,8 @@ static void adopt(struct subject *subject, const struct decision *decision)
 {
         uint64_t now_ns = now_monotonic_ns();
 
+        if (decision->machine.phase == PHASE_SLEEPING)
+                subject->sleeping_version = 0; /* agents are to have this, too */
         if (decision->changed) {
                 subject->machine = decision->machine;
                 subject->epoch += decision->fresh_sleep;

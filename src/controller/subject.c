@@ -84,6 +84,9 @@ static void follow_object(struct subject *subject)
 
         if (r < 0)
                 log_error("policy \"%s\": cannot follow its target: %s", subject->key, strerror(-r));
+        r = parking_keeper_learn(subject->controller->parking, subject->key, &subject->viewed->object->status);
+        if (r < 0)
+                log_error("policy \"%s\": cannot keep its parking ports: %s", subject->key, strerror(-r));
         subject->resolution_is_old = true;
         subject_is_due(subject, false);
 }
@@ -98,6 +101,7 @@ int subject_new(struct controller *controller, const char *key, struct known_pol
         subject->controller = controller;
         subject->viewed = viewed;
         subject->epoch = -1;
+        subject->may_be_parked = true;
         subject->key = strdup(key);
         r = subject->key ? area_get(controller, viewed->object->metadata.namespace, &subject->area) : -ENOMEM;
         if (r < 0) {

@@ -161,6 +161,9 @@ void lasting_conditions(const struct decide_input *input, struct decision *decis
         blocked_condition(input, decision);
         failed_condition(input, decision);
         flapping_condition(input, decision);
+        if (input->parking_message && decision->machine.phase != PHASE_AWAKE)
+                conditions_add(&decision->conditions, "NotParked", input->parking_reason ? input->parking_reason : "CannotWrite",
+                               "clients that dial endpoints are refused while it sleeps: %s", input->parking_message);
         if (input->object->policy->dry_run && decision->machine.phase == PHASE_AWAKE && input->evidence->idle)
                 conditions_add(&decision->conditions, "DryRun", "WouldSleep",
                                "it is idle; without spec.dryRun it would be put to sleep now");

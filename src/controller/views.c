@@ -60,9 +60,11 @@ static void policy_deleted(const char *key, void *value, void *userdata)
 {
         struct subject *subject = subject_find(userdata, key);
         struct area *area = subject ? subject->area : NULL;
+        struct controller *controller = userdata;
 
         if (!subject)
                 return;
+        parking_keeper_forget(controller->parking, key);
         subject_free(subject);
         area_is_due(area); /* a younger policy of the same target is free now */
         area_forget_if_empty(userdata, area);
@@ -271,6 +273,7 @@ static void arm_agent_timer(struct controller *controller)
 static int on_agent_silent(sd_event_source *source, uint64_t usec, void *userdata)
 {
         subjects_are_due(userdata);
+        park_nodes_changed(userdata);
         arm_agent_timer(userdata);
         return 0;
 }
@@ -294,8 +297,10 @@ static void lease_added(const char *key, void *value, void *userdata)
 
         if (r < 0)
                 log_error("Lease %s: %s", key, strerror(-r));
-        if (r > 0)
+        if (r > 0) {
                 subjects_are_due(controller);
+                park_nodes_changed(controller);
+        }
         arm_agent_timer(controller);
 }
 
@@ -310,6 +315,7 @@ static void lease_deleted(const char *key, void *value, void *userdata)
 
         agents_lease_gone(controller->agents, value);
         subjects_are_due(controller);
+        park_nodes_changed(controller);
 }
 
 /* HorizontalPodAutoscalers */

@@ -258,3 +258,11 @@ def release(policy):
     with contextlib.suppress(api.ApiError):
         policy.patch({"metadata": {"finalizers": None}})
     policy.delete()
+
+
+def agent_pod(cluster, namespace, node):
+    """What tells a controller the addresses of a node: a pod in its host's network, labelled as the agents are."""
+    cluster.api.post(f"/api/v1/namespaces/{namespace}/pods", {
+        "metadata": {"name": f"agent-{node}", "labels": {"app.kubernetes.io/name": "lull", "app.kubernetes.io/component": "agent"}},
+        "spec": {"hostNetwork": True, "nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [
+            {"name": "pause", "image": "lull.test/pause:1", "imagePullPolicy": "Never"}]}})

@@ -403,3 +403,33 @@ def test_a_status_is_written_only_when_it_differs(cluster, namespace, start, age
     node.workload(web, "Active")
     controllers.pause()
     assert web.object()["metadata"]["resourceVersion"] == before
+
+
+def parked(cluster, namespace):
+    return {name: item for name, item in ((item["metadata"]["name"], item) for item in cluster.api.get(
+        f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices")["items"])
+        if item["metadata"]["labels"].get("endpointslice.kubernetes.io/managed-by") == "lull.dev"}
+
+
+def test_a_sleeping_service_has_parking_endpoints_until_it_is_awake(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    nodes, web = [agent("n1"), agent("n2")], policy()
+    for name in ("n1", "n2"):
+        controllers.agent_pod(cluster, namespace, name)
+    cluster.ready_pods(namespace, 3)
+    start()
+    web.until_no_condition("AgentsMissing")
+    for node in nodes:
+        node.programmed = 2 ** 62
+        node.write()
+    asleep = controllers.put_to_sleep(web, nodes[0])
+    parking = [front for front in asleep["frontends"] if front["origin"] == "Parking"]
+    assert {front["node"] for front in parking} == {"n1", "n2"}
+    slices = parked(cluster, namespace)
+    assert {(end["addresses"][0], port["port"]) for item in slices.values() for end in item["endpoints"] for port in item["ports"]} == {
+        (front["address"], front["port"]) for front in parking}
+    nodes[0].demand(web, asleep["epoch"])
+    awake = web.until_phase("Awake")
+    assert any(front["origin"] == "Parking" for front in awake["frontends"])
+    cluster.api.until(f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices", lambda items: not parked(cluster, namespace))
+    web.until(lambda status: not any(front["origin"] == "Parking" for front in status["frontends"]))
