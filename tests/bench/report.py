@@ -12,8 +12,10 @@ def percentile(samples, percent):
 
 
 class Report:
-    def __init__(self):
-        self.rows = []
+    """@prefix: of each row's name in the file, for what is added to another report's."""
+
+    def __init__(self, prefix=""):
+        self.rows, self.prefix = [], prefix
 
     def add(self, name, unit, value, budget=None, better="lower", raw=()):
         """A budget of None: nothing was promised."""
@@ -45,6 +47,13 @@ class Report:
     def write(self, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(self.rows, indent=1) + "\n", encoding="utf-8")
+
+    def add_to(self, path):
+        """Replaces what was there of this prefix, and leaves the rest."""
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        kept = [row for row in known if not row["name"].startswith(self.prefix)]
+        added = [{**row, "name": self.prefix + row["name"]} for row in self.rows]
+        path.write_text(json.dumps(kept + added, indent=1) + "\n", encoding="utf-8")
 
     def summary(self):
         judged = [row for row in self.rows if row["budget"] is not None]

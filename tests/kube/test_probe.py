@@ -33,7 +33,7 @@ def probe():
     def start(target=None, **settings):
         if target:
             settings = {"address": target.address, "port": target.port, **settings}
-        started.append(Prober(TOOL, **{"type": "http", "address": "127.0.0.1", **settings}))
+        started.append(Prober(TOOL, **{"type": "http", "address": "127.0.0.1", "timeout": 20, **settings}))
         return started[-1]
     yield start
     try:

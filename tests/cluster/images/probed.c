@@ -121,7 +121,8 @@ static void answer(FILE *out, const char *head, const struct connection *connect
         else if (strncmp(head, "GET /header ", 12) == 0 && !strstr(head, "\r\nX-Ready: yes\r\n"))
                 fprintf(out, "HTTP/1.1 401 Unauthorized\r\n%s", empty);
         else
-                fprintf(out, "HTTP/1.1 %s\r\n%s", now_ns() >= ready_ns ? "200 OK" : "503 Service Unavailable", empty);
+                fprintf(out, "HTTP/1.1 %s\r\nContent-Length: 6\r\n\r\nhello\n",
+                        now_ns() >= ready_ns ? "200 OK" : "503 Service Unavailable");
         fflush(out);
 }
 
