@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents under test: lulld agent on a node of the cluster, and by hand what a controller would write for it."""
 import datetime
-import json
 import os
 import pathlib
 import signal
@@ -157,7 +156,3 @@ def demand(status, policy):
 
 def workload(status, policy):
     return next((entry for entry in status.get("workloads", ()) if entry["policy"] == policy), None)
-
-
-def text(value):
-    return json.dumps(value, indent=1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lulld agent on a node of a real cluster, and a test that writes what a controller would."""
+import json
 import signal
 import subprocess
 
@@ -399,3 +400,29 @@ while True:
     data, client = server.recvfrom(100)
     server.sendto(data.upper(), client)
 """
+
+
+def lull(node, *words):
+    return subprocess.run([agents.BUILD / "lull", "-s", node.run_dir / "control.sock", *words], check=False, capture_output=True, text=True)
+
+
+def test_lull_on_a_node_tells_what_its_agent_sees(cluster, agent, client, web):
+    node = agent()
+    node.until("web", is_held)
+    request = curl(client, web.address)
+    agents.until_node(cluster, "n1", lambda status: agents.demand(status, web.full_name))
+
+    assert web.full_name in lull(node, "policy", "list").stdout
+    assert web.full_name in lull(node, "hold", "list").stdout
+    assert "is held" in lull(node, "event", "list").stdout
+    assert "is Asleep since" in lull(node, "policy", "why", web.full_name).stdout
+    assert json.loads(lull(node, "-j", "status", "show").stdout)["node"] == "n1"
+    refused = lull(node, "policy", "wake", web.full_name)
+    assert refused.returncode != 0 and "annotate" in refused.stderr
+
+    wake(cluster, web)
+    answer(request)
+    metrics = node.control.metrics()
+    assert metrics["lull_node_wake_seconds_count", frozenset({("step", "answered")})] == 1
+    assert metrics["lull_demands_total", frozenset({("policy", web.full_name)})] == 1
+    assert metrics["lull_node_writes_total", frozenset({("result", "failed")})] == 0
