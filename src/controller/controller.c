@@ -70,6 +70,16 @@ static void on_target_changed(struct target *target, void *userdata)
         subject_is_due(subject, subject->machine.phase == PHASE_WAKING);
 }
 
+static void on_ignored_changed(void *userdata)
+{
+        struct controller *controller = userdata;
+        struct subject *subject;
+
+        for (subject = controller->subjects; subject; subject = subject->hh.next)
+                if (subject->ignores)
+                        subject_is_due(subject, false);
+}
+
 static int on_settled(sd_event_source *source, uint64_t usec, void *userdata)
 {
         subjects_are_due(userdata);
@@ -187,6 +197,8 @@ static int make_parts(struct controller *controller)
         if (r >= 0)
                 r = park_start(controller);
         if (r >= 0)
+                r = ignored_new(controller->client, on_ignored_changed, controller, &controller->ignored);
+        if (r >= 0)
                 r = views_start(controller);
         if (r >= 0)
                 r = kube_election_new(controller->client, &election, &callbacks, controller, NULL, &controller->election);
@@ -256,6 +268,7 @@ struct controller *controller_free(struct controller *controller)
         }
         views_end(controller);
         parking_keeper_free(controller->parking);
+        ignored_free(controller->ignored);
         targets_free(controller->targets);
         agents_free(controller->agents);
         kube_recorder_free(controller->recorder);

@@ -13,6 +13,7 @@
 #include "controller/agents.h"
 #include "controller/controller.h"
 #include "controller/decide.h"
+#include "controller/ignored.h"
 #include "controller/parking_keeper.h"
 #include "controller/pods.h"
 #include "controller/resolve.h"
@@ -79,6 +80,8 @@ struct subject { /* a policy at work */
         bool may_be_parked;                           /* there may be EndpointSlices of it */
         const char *parking_reason, *parking_message; /* why it is not parked, static, or NULL */
 
+        struct ignored_policy *ignores; /* by its selectors; or NULL */
+
         struct phase_machine machine;
         int64_t epoch; /* that the machine is about; -1: none yet */
         uint64_t sleeping_version;
@@ -128,6 +131,7 @@ struct controller {
         struct targets *targets;
         struct agents *agents;
         struct parking_keeper *parking;
+        struct ignored *ignored;
         struct kube_reflector *views[VIEW_MAX];
         struct event_log *events;
         struct http_server *control, *metrics;

@@ -48,6 +48,7 @@ struct decide_input {
         uint64_t zero_since_ns;    /* when it first saw that the target has no replicas */
         uint64_t blocked_until_ns; /* no sleep before; 0: none was blocked */
         uint32_t replicas_seen;    /* the last number above zero that it saw; 0: none */
+        bool ignores_too_many;     /* pods, by spec.ignore's selectors */
         bool leader;
         bool current;     /* no view is stale */
         bool round;       /* sleeps may begin now */

@@ -211,6 +211,14 @@ static const char *parking_message(const struct subject *subject)
         return problem ? problem : subject->parking_message;
 }
 
+static bool ignores_too_many(const struct subject *subject)
+{
+        struct prefix prefixes[STATUS_IGNORED_MAX];
+        size_t n;
+
+        return subject->ignores && ignored_list(subject->ignores, prefixes, &n) == -ENOSPC;
+}
+
 static void decide_and_act(struct subject *subject, const struct target_state *target, uint64_t now_ns)
 {
         struct controller *controller = subject->controller;
@@ -237,6 +245,7 @@ static void decide_and_act(struct subject *subject, const struct target_state *t
                 .zero_since_ns = subject->zero_since_ns,
                 .blocked_until_ns = subject->blocked_until_ns,
                 .replicas_seen = subject->replicas_seen,
+                .ignores_too_many = ignores_too_many(subject),
                 .leader = controller_leads(controller),
                 .current = is_current(controller),
                 .round = controller->round && subject->wants_round,

@@ -9,6 +9,7 @@ struct draft {
         struct scale_to_zero_status status;
         struct status_condition conditions[STATUS_CONDITIONS_MAX];
         struct status_frontend frontends[STATUS_FRONTENDS_MAX];
+        struct prefix ignored[STATUS_IGNORED_MAX];
 };
 
 /* Those where it is parked are for policies that are not awake, or have just been woken. */
@@ -59,6 +60,16 @@ static void draft_resolution(struct draft *draft, const struct subject *subject,
         }
 }
 
+static void draft_ignored(struct draft *draft, const struct subject *subject)
+{
+        size_t n;
+
+        if (ignored_list(subject->ignores, draft->ignored, &n) == -EAGAIN)
+                return;
+        draft->status.ignored = draft->ignored;
+        draft->status.n_ignored = n;
+}
+
 static void draft_wake(struct draft *draft, const struct decide_input *input, const struct decision *decision)
 {
         const struct evidence *evidence = input->evidence;
@@ -105,6 +116,7 @@ static void draft_fill(struct draft *draft, const struct subject *subject, const
         draft->status = input->object->status;
         draft_phase(draft, input, decision);
         draft_resolution(draft, subject, input, decision);
+        draft_ignored(draft, subject);
         conditions_to_status(&decision->conditions, input->object, input->now_realtime_ns, draft->conditions);
         draft->status.conditions = draft->conditions;
         draft->status.n_conditions = decision->conditions.n;

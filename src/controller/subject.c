@@ -87,6 +87,11 @@ static void follow_object(struct subject *subject)
         r = parking_keeper_learn(subject->controller->parking, subject->key, &subject->viewed->object->status);
         if (r < 0)
                 log_error("policy \"%s\": cannot keep its parking ports: %s", subject->key, strerror(-r));
+        if (subject_known(subject)->object->policy)
+                r = ignored_follow(subject->controller->ignored, subject->area->namespace, subject_known(subject)->object->policy,
+                                   &subject->ignores);
+        if (r < 0)
+                log_error("policy \"%s\": cannot follow spec.ignore: %s", subject->key, strerror(-r));
         subject->resolution_is_old = true;
         subject_is_due(subject, false);
 }
@@ -148,6 +153,7 @@ struct subject *subject_free(struct subject *subject)
         known_policy_free(subject->own);
         resolution_free(subject->resolution);
         pods_free(subject->pods);
+        ignored_policy_free(subject->ignores);
         diagnosis_free(subject->diagnosis);
         free(subject->scale_problem);
         free(subject->pending);

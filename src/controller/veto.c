@@ -164,6 +164,12 @@ void lasting_conditions(const struct decide_input *input, struct decision *decis
         if (input->parking_message && decision->machine.phase != PHASE_AWAKE)
                 conditions_add(&decision->conditions, "NotParked", input->parking_reason ? input->parking_reason : "CannotWrite",
                                "clients that dial endpoints are refused while it sleeps: %s", input->parking_message);
+        if (input->ignores_too_many)
+                conditions_add(
+                        &decision->conditions, "IgnoredTruncated", "TooManyPods",
+                        "the selectors of spec.ignore mean more than %d addresses, of which only so many are ignored; make them "
+                        "narrower, or name networks",
+                        STATUS_IGNORED_MAX);
         if (input->object->policy->dry_run && decision->machine.phase == PHASE_AWAKE && input->evidence->idle)
                 conditions_add(&decision->conditions, "DryRun", "WouldSleep",
                                "it is idle; without spec.dryRun it would be put to sleep now");

@@ -433,3 +433,21 @@ def test_a_sleeping_service_has_parking_endpoints_until_it_is_awake(cluster, nam
     assert any(front["origin"] == "Parking" for front in awake["frontends"])
     cluster.api.until(f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices", lambda items: not parked(cluster, namespace))
     web.until(lambda status: not any(front["origin"] == "Parking" for front in status["frontends"]))
+
+
+@pytest.mark.parametrize("where", ["own", "selected"])
+def test_the_pods_that_ignore_selects_are_in_the_status(cluster, namespace, start, policy, where):
+    controllers.workload(cluster, namespace)
+    controllers.workload(cluster, namespace, "scraper", node="n2")
+    entry = {"podSelector": {"matchLabels": {"app": "scraper"}}}
+    if where == "selected":
+        entry["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    web = policy(ignore=[entry])
+    start()
+    [pod] = cluster.ready_pods(namespace, 1, selector="app=scraper")
+    addresses = {address["ip"] for address in pod["status"]["podIPs"]}
+    web.until(lambda status: {text.partition("/")[0] for text in status.get("ignored", ())} == addresses)
+    cluster.api.patch(f"{controllers.DEPLOYMENTS.format(namespace)}/scraper/scale", {"spec": {"replicas": 0}})
+    web.until(lambda status: not status["ignored"])
+    web.patch({"spec": {"ignore": None}})
+    web.until_item(lambda item: item["status"]["observedGeneration"] == item["metadata"]["generation"])
