@@ -131,10 +131,12 @@ static void start(struct tool *tool)
         hold_settle(tool->hold);
 }
 
-static void set_endpoints(struct tool *tool, char **words)
+/* Says how long it took, which is the time until the first flows were on their way. */
+static json_t *set_endpoints(struct tool *tool, char **words)
 {
         struct holding_endpoint endpoints[ENDPOINTS_MAX];
         size_t n = 0, index = words[0] ? strtoul(words[0], NULL, 10) : 0;
+        uint64_t began_ns;
 
         for (words++; words[0] && words[1] && words[2] && n < ENDPOINTS_MAX; words += 3, n++) {
                 endpoints[n].on_this_node = strcmp(words[0], "here") == 0;
@@ -142,8 +144,11 @@ static void set_endpoints(struct tool *tool, char **words)
                 if (address_parse(words[1], &endpoints[n].address) < 0)
                         fail("no address", words[1]);
         }
+        began_ns = now_monotonic_ns();
         if (holding_set_endpoints(tool->holding, index, endpoints, n) < 0)
                 fail("cannot set endpoints", "");
+        return json_pack("{s:s, s:I}", "did", "endpoints", "microseconds",
+                         (json_int_t)(now_monotonic_ns() - began_ns) / (json_int_t)NSEC_PER_USEC);
 }
 
 static json_t *state(struct tool *tool)
@@ -184,7 +189,7 @@ static void obey(struct tool *tool, char *line)
         else if (strcmp(words[0], "stop") == 0)
                 tool->holding = holding_free(tool->holding);
         else if (strcmp(words[0], "endpoints") == 0)
-                set_endpoints(tool, words + 1);
+                answer = set_endpoints(tool, words + 1);
         else if (strcmp(words[0], "expect") == 0)
                 holding_expect_data_plane(tool->holding);
         else if (strcmp(words[0], "state") == 0)
