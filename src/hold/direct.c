@@ -208,6 +208,10 @@ static void on_silence(struct hold *hold, struct parked_flow *flow, uint64_t now
                 hold->counters[DAEMON_REINJECTED_SILENCE]++;
                 endpoint_silent(flow->endpoint);
                 send_flow(hold, flow, now_ns);
+        } else if (is_plane(flow) && !frontend_of(flow)->translated->proven) { /* what the cluster has for it is no answer */
+                hold->counters[DAEMON_REINJECTED_GIVEN_UP]++;
+                release_forget(hold, flow);
+                hold_run_soon(hold);
         } else {
                 hold->counters[DAEMON_REINJECTED_OTHER_ENDPOINT]++;
                 if (flow->endpoint->answered_ns < flow->pacing.sent_ns)

@@ -108,6 +108,8 @@ static void *copy_array(const void *array, size_t n, size_t size)
 
 static int holding_copy(const struct holding_config *config, const struct hold *hold, struct holding *holding)
 {
+        static const struct holding_service plain = { 0 };
+        const struct holding_service *service = hold->translation ? &plain : NULL;
         int r = 0;
 
         holding->name = strdup(config->name);
@@ -122,7 +124,8 @@ static int holding_copy(const struct holding_config *config, const struct hold *
         for (size_t i = 0; i < config->n_frontends; i++)
                 holding->frontends[i].frontend = config->frontends[i];
         for (size_t i = 0; r >= 0 && i < config->n_frontends; i++)
-                r = init_frontend(holding, &holding->frontends[i], config, hold->translation ? &config->services[i] : NULL);
+                r = init_frontend(holding, &holding->frontends[i], config,
+                                  service && config->services ? &config->services[i] : service);
         return r;
 }
 

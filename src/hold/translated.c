@@ -24,24 +24,6 @@ enum { BATCH = 64 }; /* flows handed on before the event loop gets its turn */
 /* With all endpoints resting for longer than this, a flow goes by the data plane where that is proven. */
 #define REST_NS (5 * NSEC_PER_MSEC)
 
-static struct held_frontend *first_of(const struct hold *hold)
-{
-        struct held_frontend *frontend;
-
-        TAILQ_FOREACH(frontend, &hold->releasing, link)
-                if (frontend->translated)
-                        return frontend;
-        return NULL;
-}
-
-static struct held_frontend *next_of(const struct held_frontend *frontend)
-{
-        do
-                frontend = TAILQ_NEXT(frontend, link);
-        while (frontend && !frontend->translated);
-        return (struct held_frontend *)frontend;
-}
-
 static void prove(struct held_frontend *frontend)
 {
         frontend->translated->proven = true;
@@ -51,7 +33,9 @@ static void prove(struct held_frontend *frontend)
 
 static void on_probe_event(struct hold *hold, const struct conntrack_entry *entry)
 {
-        for (struct held_frontend *frontend = first_of(hold); frontend; frontend = next_of(frontend))
+        struct held_frontend *frontend;
+
+        TAILQ_FOREACH(frontend, &hold->releasing, link)
                 if (data_plane_proves(frontend, entry)) {
                         prove(frontend);
                         return;
@@ -60,10 +44,11 @@ static void on_probe_event(struct hold *hold, const struct conntrack_entry *entr
 
 static void look_at_all(struct hold *hold)
 {
-        for (struct held_frontend *frontend = first_of(hold); frontend; frontend = next_of(frontend)) {
-                struct endpoint *endpoint;
-                struct pacing_flow *flow;
+        struct held_frontend *frontend;
+        struct endpoint *endpoint;
+        struct pacing_flow *flow;
 
+        TAILQ_FOREACH(frontend, &hold->releasing, link) {
                 TAILQ_FOREACH(endpoint, &frontend->translated->endpoints, link)
                         TAILQ_FOREACH(flow, &endpoint->pacing.in_flight, link)
                                 flow->look = true;
@@ -151,7 +136,7 @@ void translation_follow(struct hold *hold)
         if (!hold->translation)
                 return;
 
-        r = conntrack_follow(hold->translation->conntrack, first_of(hold));
+        r = conntrack_follow(hold->translation->conntrack, !TAILQ_EMPTY(&hold->releasing));
         if (r < 0)
                 log_debug("cannot follow connection tracking, answers are seen later: %s", strerror(-r));
 }
@@ -398,6 +383,13 @@ static void observe(struct hold *hold, struct endpoint *endpoint, uint64_t now_n
         }
 }
 
+static bool wants_proof(const struct held_frontend *frontend)
+{
+        const struct translated *translated = frontend->translated;
+
+        return !translated->proven && (translated->way != WAY_DIRECT || frontend->holding->expected_ns > 0) && has_usable(frontend);
+}
+
 bool translated_run(struct held_frontend *frontend)
 {
         struct translated *translated = frontend->translated;
@@ -411,7 +403,7 @@ bool translated_run(struct held_frontend *frontend)
 
         if (translated->way == WAY_NO_NAT && frontend->queue.n_waiting > 0)
                 choose_way(frontend);
-        if (!translated->proven && (translated->way != WAY_DIRECT || frontend->holding->expected_ns > 0) && has_usable(frontend)) {
+        if (wants_proof(frontend)) {
                 data_plane_begin(frontend, now_ns);
                 if (data_plane_run(frontend, now_ns))
                         prove(frontend);
@@ -438,7 +430,7 @@ uint64_t translated_next_ns(const struct held_frontend *frontend)
 
         TAILQ_FOREACH(endpoint, &translated->endpoints, link)
                 next_ns = MIN(next_ns, first_due_ns(endpoint));
-        if (translated->probe.port_fd >= 0)
+        if (translated->probe.port_fd >= 0 && wants_proof(frontend))
                 next_ns = MIN(next_ns, translated->probe.next_ns);
         if (translated->way == WAY_NO_NAT && frontend->queue.n_waiting > 0)
                 next_ns = MIN(next_ns, frontend->holding->hold->translation->nat[is_ipv4(frontend)].looked_ns + NAT_LACKS_NS);

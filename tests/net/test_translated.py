@@ -275,6 +275,23 @@ def test_only_endpoints_of_this_node_serve_a_local_service(cluster, hold):
     assert there.peers == []
 
 
+def test_a_local_service_without_an_endpoint_here_is_left_to_the_cluster(cluster, hold):
+    holder, here, there = hold().sleep(service(4, "local")), cluster.endpoints["here"], cluster.endpoints["there"]
+    here.swallow()
+    holder.do("endpoints", 0, here.where(4))
+    holder.do("expect")
+    began, busy = time.monotonic(), holder.cpu_seconds()
+    holder.do("endpoints", 0, there.where(4))
+    attempt = cluster.clients["client"].begin(PORT)
+    holder.await_parked(1)
+
+    finish([attempt], 5)
+
+    assert attempt.error == errno.ECONNREFUSED
+    assert holder.cpu_seconds() - busy < (time.monotonic() - began) / 4  # it waited, and did not spin
+    holder.await_event("drained")
+
+
 @pytest.mark.parametrize("option, word, state", [("wait", "", "data-plane-configured"), ("", "affinity", "data-plane-affinity")])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_flows_wait_for_the_data_plane_where_that_must_decide(cluster, hold, option, word, state, family):
@@ -339,6 +356,20 @@ def test_a_proven_data_plane_ends_the_holding(cluster, hold, family):
     assert not holder.state()["attached"]
     assert len(endpoint.peers) == 1  # no probe reached the application
     assert_served([cluster.clients["client"].begin(PORT, family)])
+
+
+def test_a_frontend_known_to_be_served_is_let_go_at_once(cluster, hold):
+    holder, endpoint = hold().sleep(service(4)), cluster.endpoints["there"]
+    endpoint.listen()
+    cluster.program(endpoint)
+    attempt = cluster.clients["client"].begin(PORT)
+    holder.await_parked(1)
+
+    holder.do("release", 0)
+
+    assert_served([attempt])
+    holder.await_event("drained")
+    assert holder.counter("released/data-plane") == 1
 
 
 def test_a_proven_node_port_ends_the_holding(cluster, hold):

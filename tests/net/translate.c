@@ -9,6 +9,7 @@
  *     start                                                holds all of these; "stop" ends that
  *     endpoints INDEX [here|there ADDRESS PORT]...
  *     expect                                               a data plane that knows an endpoint
+ *     release INDEX                                        which is known to be served
  *     state                                                what is parked, counted and attached
  *
  * Every command is answered by {"did": COMMAND}, with what it has to say; what hold tells is {"event": …}.
@@ -192,6 +193,8 @@ static void obey(struct tool *tool, char *line)
                 answer = set_endpoints(tool, words + 1);
         else if (strcmp(words[0], "expect") == 0)
                 holding_expect_data_plane(tool->holding);
+        else if (strcmp(words[0], "release") == 0 && n == 2)
+                holding_release(tool->holding, strtoul(words[1], NULL, 10));
         else if (strcmp(words[0], "state") == 0)
                 answer = state(tool);
         else
