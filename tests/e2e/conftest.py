@@ -28,12 +28,16 @@ def fixture_running():
 
 @pytest.fixture(scope="session", name="installed")
 def fixture_installed(running):
-    """lull, from its manifests; gone after the session."""
+    """lull, from its manifests and of this build; gone after the session, unless it was there."""
     lull = deployed.Lull(running)
+    there = lull.is_there()
     deployed.import_image(running)
     lull.apply()
+    if there:
+        lull.restart()
     yield lull
-    lull.remove()
+    if not there:
+        lull.remove()
 
 
 @pytest.fixture(name="cluster")

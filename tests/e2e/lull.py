@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -30,6 +31,19 @@ def import_image(cluster):
     archive.unlink()
 
 
+class ControlSocket(http.client.HTTPConnection):
+    """An agent's, which is a file of its node."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=10)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Lull:
     """What is deployed: agents, controllers, and what they know."""
 
@@ -50,6 +64,14 @@ class Lull:
         namespace, _, others = self.manifests().partition("\n---\n")
         self.cluster.kubectl("apply", "--server-side", "--filename", "-",
                              text="\n---\n".join([namespace, json.dumps(config_map), others]))
+
+    def is_there(self):
+        return any(item["metadata"]["name"] == NAMESPACE for item in self.api.get("/api/v1/namespaces")["items"])
+
+    def restart(self):
+        """Anew, of an image that may be another by the same name."""
+        for pod in self.api.get(PODS)["items"]:
+            self.api.delete(f"{PODS}/{pod['metadata']['name']}")
 
     def ready(self, timeout=60):
         """Waits until every pod of it is Ready; returns them."""
@@ -88,6 +110,27 @@ class Lull:
 
     def cli(self, pod, *words):
         return self.cluster.kubectl("--namespace", NAMESPACE, "exec", pod["metadata"]["name"], "--", "lull", *words)
+
+    def agent_says(self, node, path):
+        """What its control socket answers, without the time that an exec takes."""
+        where = self.cluster.where
+        with contextlib.closing(ControlSocket(where.node_directory(where.node(node)) / "run/lull/control.sock")) as connection:
+            connection.request("GET", path)
+            return json.load(connection.getresponse())
+
+    def holds(self, node, namespace, name):
+        """Whether that node's agent holds first packets to a policy's frontends."""
+        with contextlib.suppress(OSError):
+            for policy in self.agent_says(node, "/v1/policies")["policies"]:
+                if policy["name"] == f"{namespace}/{name}":
+                    return policy["held"]["holding"]
+        return False
+
+    def until_held(self, namespace, name="web"):
+        """Waits until every node holds. A policy that was put to sleep is Asleep only then; one whose target somebody else had scaled
+        to zero is Asleep at once, and agents follow."""
+        for node in self.cluster.nodes:
+            up.await_true(lambda node=node: self.holds(node, namespace, name), f"the agent on {node}, to hold {namespace}/{name},", 20)
 
     def token(self, pod):
         """One as the pod itself has: bound to it, and so to its node."""

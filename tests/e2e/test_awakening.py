@@ -60,7 +60,7 @@ def test_after_an_idle_time_it_sleeps_again_and_wakes_again(sleeping, places):
         workload.until_phase("Awake")
         assert workload.replicas() == 2
 
-        asleep = workload.until_phase("Asleep")
+        asleep = workload.until_asleep()
 
         assert workload.replicas() == 0
         assert asleep["status"]["replicasBefore"] == 2
@@ -73,7 +73,7 @@ def test_someone_elses_scale_is_the_truth(cluster, sleeping, places):
     cluster.api.patch(scale, {"spec": {"replicas": 2}})
     workload.until_phase("Awake")
     cluster.api.patch(scale, {"spec": {"replicas": 0}})
-    workload.until_phase("Asleep")
+    workload.until_asleep()
 
     assert places.pod("n1").dial(workload.address).error == ""
     workload.until_phase("Awake")

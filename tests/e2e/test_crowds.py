@@ -46,7 +46,7 @@ def test_none_that_comes_until_two_seconds_after_ready_is_refused(sleeping, plac
 def test_twenty_services_woken_together_are_all_answered(sleeping, places):
     workloads = [sleeping.begin(f"web-{number}", ready_path=None) for number in range(20)]
     for workload in workloads:
-        workload.until_phase("Asleep")
+        workload.until_asleep()
 
     streams = [clients.dialling(places.pod(("n1", "n2")[number % 2]), workload.address) for number, workload in enumerate(workloads)]
     met = [one for stream in streams for one in stream.finish()]

@@ -42,6 +42,12 @@ class Workload:
     def until_phase(self, *phases, timeout=60):
         return self.lull.until_phase(self.namespace, *phases, name=self.name, timeout=timeout)
 
+    def until_asleep(self, timeout=60):
+        """Waits until it sleeps and every node holds; returns the policy."""
+        policy_asleep = self.until_phase("Asleep", timeout=timeout)
+        self.lull.until_held(self.namespace, self.name)
+        return policy_asleep
+
     def until_condition(self, kind, status="True", timeout=60):
         """Waits for a condition of the policy; returns the condition."""
         met = self.lull.until_policy(self.namespace, lambda policy: api.condition(policy, kind) == status, self.name, timeout)
@@ -72,10 +78,10 @@ class Maker:
         self.lull, self.api, self.namespace = lull, lull.api, namespace
 
     def __call__(self, name="web", node_port=False, change=lambda deployment: None, replicas=0, **options):
-        """Makes one and waits until it sleeps. @options are objects.deployment()'s, or the policy's spec's; change(deployment) may
+        """Makes one and waits until it sleeps and is held everywhere. @options are objects.deployment()'s, or the policy's spec's; change(deployment) may
         still change what is made."""
         workload = self.begin(name, node_port, change, replicas, **options)
-        workload.until_phase("Asleep")
+        workload.until_asleep()
         return workload
 
     def awake(self, name="web", node_port=False, change=lambda deployment: None, replicas=1, **options):
