@@ -138,7 +138,7 @@ def test_kubectl_shows_phase_and_why(cluster, sleeping):
 
 
 def test_a_workload_without_a_readiness_probe_wakes_too(sleeping, places):
-    workload = sleeping(ready_path=None, arguments=[8080, 500])
+    workload = sleeping(ready_path=None)
 
     met = places.pod("n2").dial(workload.address)
 
