@@ -96,7 +96,6 @@ struct subject { /* a policy at work */
         struct kube_request *request;
         bool busy;    /* a request runs */
         bool scaling; /* of these, one for the target */
-        bool wanted;  /* look again when it is over */
         unsigned failures;
         uint64_t retry_ns;
         bool is_due, is_waiting, wants_round;

@@ -31,11 +31,13 @@ static void read_workload(struct gathering *gathering, const struct agent_view *
         const struct node_workload *workload =
                 agent->activity ? node_activity_find_workload(agent->activity, gathering->question->policy) : NULL;
 
-        if (agent->freshness != AGENT_FRESH) {
+        if (agent->freshness == AGENT_STALE) {
                 if (evidence->n_missing < EVIDENCE_MISSING_MAX)
                         evidence->missing[evidence->n_missing] = agent->node;
                 evidence->n_missing++;
-                say_busy(evidence, agent->node, "its agent is silent", true);
+        }
+        if (agent->freshness != AGENT_FRESH) {
+                say_busy(evidence, agent->node, "its agent has not been heard of lately", true);
                 say_unquiet(evidence, agent->node);
                 return;
         }

@@ -35,7 +35,7 @@ struct evidence {                         /* names and texts are the agents' */
         const char *unquiet_node;            /* while not quiet */
         bool programmed;                     /* every live agent has this version in its maps */
         const char *unprogrammed_node;
-        const char *missing[EVIDENCE_MISSING_MAX]; /* nodes that run its pods and have no fresh agent */
+        const char *missing[EVIDENCE_MISSING_MAX]; /* nodes that run its pods, where no agent is alive; unproven ones may be */
         size_t n_missing;
 };
 

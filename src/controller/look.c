@@ -271,10 +271,8 @@ void subject_look(struct subject *subject)
         uint64_t now_ns = now_monotonic_ns();
         struct target_state target;
 
-        if (subject->busy) {
-                subject->wanted = true;
-                return;
-        }
+        if (subject->busy)
+                return; /* it is looked at again when the request is over */
         if (subject->controller->stopping || !views_have_synced(subject->controller, VIEW_POLICIES, VIEW_POLICIES))
                 return;
         if (subject->retry_ns > now_ns) {

@@ -7,6 +7,7 @@
 
 static const uint64_t retry_first_ns = 100 * NSEC_PER_MSEC;
 static const uint64_t retry_max_ns = 10 * NSEC_PER_SEC;
+static const uint64_t retry_waited_for_max_ns = 1 * NSEC_PER_SEC; /* while packets may be held */
 
 bool request_may_begin(struct subject *subject, bool urgent)
 {
@@ -23,7 +24,6 @@ bool request_may_begin(struct subject *subject, bool urgent)
 void request_begun(struct subject *subject)
 {
         subject->busy = true;
-        subject->wanted = false;
         subject->controller->n_writes++;
 }
 
@@ -50,7 +50,8 @@ static void request_over(struct subject *subject)
 static void retry_later(struct subject *subject)
 {
         unsigned doublings = MIN(subject->failures, 10u);
-        uint64_t delay_ns = MIN(retry_first_ns << doublings, retry_max_ns);
+        uint64_t most_ns = subject->machine.phase == PHASE_AWAKE ? retry_max_ns : retry_waited_for_max_ns;
+        uint64_t delay_ns = MIN(retry_first_ns << doublings, most_ns);
 
         subject->failures++;
         subject->retry_ns = now_monotonic_ns() + delay_ns;

@@ -178,6 +178,21 @@ static void what_a_silent_agent_once_said_is_not_believed(void **state)
         agents_free(cluster.agents);
 }
 
+static void an_unproven_agent_is_neither_believed_nor_missing(void **state)
+{
+        struct kube_lease gone = lease("lull-agent-n1", "a", 40);
+        struct cluster cluster;
+        struct evidence evidence;
+
+        cluster_make(&cluster);
+        agents_lease_gone(cluster.agents, &gone);
+        agents_lease(cluster.agents, &gone, second);
+        evidence = ask(&cluster, second);
+        assert_false(evidence.idle || evidence.quiet);
+        assert_int_equal(evidence.n_missing, 0);
+        agents_free(cluster.agents);
+}
+
 static void no_pods_are_no_evidence(void **state)
 {
         const struct evidence_question question = { .policy = "a/b", .epoch = 7 };
@@ -230,6 +245,7 @@ int main(void)
                 cmocka_unit_test(everybody_has_to_say_idle_and_quiet),
                 cmocka_unit_test(a_node_that_says_nothing_is_not_idle),
                 cmocka_unit_test(what_a_silent_agent_once_said_is_not_believed),
+                cmocka_unit_test(an_unproven_agent_is_neither_believed_nor_missing),
                 cmocka_unit_test(no_pods_are_no_evidence),
                 cmocka_unit_test(demand_of_another_epoch_is_old),
                 cmocka_unit_test(every_living_agent_has_to_hold_not_only_those_with_pods),
