@@ -14,6 +14,7 @@ import pytest
 from machine import Workload, wait_for
 
 PORT = 8080
+AGENTS_CAPABILITIES = "-all,+bpf,+net_admin,+perfmon,+net_raw"
 SERVER = pathlib.Path(__file__).parent / "servers/line_server.py"
 PROBE = """
 import socket, struct, sys
@@ -31,19 +32,26 @@ numbers = itertools.count(1)
 
 
 class Pod(Workload):
-    """A workload whose server runs in a network namespace of its own, joined to the machine's by a pair of veths."""
+    """A workload whose server runs in a network namespace of its own, joined to the machine's by a pair of veths. The watch may do no
+    more than an agent may."""
 
     def __init__(self, machine, watch):
         number = next(numbers)
-        super().__init__(machine, f"ns/pod.{number}/{number}".replace("/", "_"), watch, [PORT])
-        self.address = f"10.99.{number}.2"
+        super().__init__(machine, f"pod-{number}", watch, [PORT])
+        self.stop_watching(keep=False)
+        self.watch_command[2] = f"default/web.{number}/0a1b2c3d-4e5f-6071-8293-{number:012x}"
+        self.watch_command[0:0] = ["setpriv", f"--bounding-set={AGENTS_CAPABILITIES}", f"--inh-caps={AGENTS_CAPABILITIES}"]
+        self.begin_to_watch()
+        self.address, self.address6 = f"10.99.{number}.2", f"fd99:{number}::2"
         self.namespace = subprocess.Popen(["unshare", "-n", "sleep", "infinity"])
         wait_for(lambda: os.readlink(f"/proc/{self.namespace.pid}/ns/net") != os.readlink("/proc/self/ns/net"), "the namespace")
         veth = f"pod{number}"
         self.run("ip", "link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(self.namespace.pid))
         self.run("ip", "address", "add", f"10.99.{number}.1/24", "dev", veth)
+        self.run("ip", "address", "add", f"fd99:{number}::1/64", "dev", veth, "nodad")
         self.run("ip", "link", "set", veth, "up")
-        for arguments in (["address", "add", f"{self.address}/24", "dev", "eth0"], ["link", "set", "eth0", "up"],
+        for arguments in (["address", "add", f"{self.address}/24", "dev", "eth0"],
+                          ["address", "add", f"{self.address6}/64", "dev", "eth0", "nodad"], ["link", "set", "eth0", "up"],
                           ["link", "set", "lo", "up"]):
             self.run("nsenter", "-t", str(self.namespace.pid), "-n", "ip", *arguments)
 
@@ -86,15 +94,15 @@ class Kubelet:
         self.cgroup.mkdir()
         self.processes = []
 
-    def connect(self, pod, *request):
+    def connect(self, address, *request):
         enter = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', self.cgroup, "/usr/bin/python3", "-c", PROBE]
-        process = subprocess.Popen([*enter, pod.address, str(PORT), *request], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([*enter, address, str(PORT), *request], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.processes.append(process)
         process.port = int(process.stdout.readline())
         return process
 
-    def probe(self, pod, *request):
-        process = self.connect(pod, *request)
+    def probe(self, address, *request):
+        process = self.connect(address, *request)
         if request and request != ("reset",):
             assert process.stdout.readline() == "answered\n"
         process.stdin.close()
@@ -250,9 +258,10 @@ def test_what_is_open_stays_known_from_one_daemon_to_the_next(pod):
 def test_probes_of_the_kubelet_count_for_nothing(pod, kubelet):
     pod.ask(f"prober {kubelet.cgroup}")
     for _ in range(3):
-        kubelet.probe(pod)
-        kubelet.probe(pod, "ping")
-    waits = kubelet.connect(pod, "hold")
+        kubelet.probe(pod.address)
+        kubelet.probe(pod.address, "ping")
+        kubelet.probe(pod.address6, "ping")
+    waits = kubelet.connect(pod.address, "hold")
     snapshot = pod.read()
     assert (snapshot["last"], snapshot["accepted"], snapshot["connections"], snapshot["open"]) == (0, 0, 0, 0)
 
@@ -267,9 +276,9 @@ def test_probes_of_the_kubelet_count_for_nothing(pod, kubelet):
 
 def test_a_probe_stays_one_from_one_daemon_to_the_next(pod, kubelet):
     pod.ask(f"prober {kubelet.cgroup}")
-    waits = kubelet.connect(pod, "hold")
+    waits = kubelet.connect(pod.address, "hold")
     pod.stop_watching(keep=True)
-    kubelet.probe(pod, "ping")
+    kubelet.probe(pod.address, "ping")
     pod.begin_to_watch()
     assert pod.read()["open"] == 0
     assert pod.read()["last"] == 0
@@ -278,7 +287,7 @@ def test_a_probe_stays_one_from_one_daemon_to_the_next(pod, kubelet):
 
 def test_whoever_takes_over_a_probes_port_is_a_client(pod, kubelet):
     pod.ask(f"prober {kubelet.cgroup}")
-    port = kubelet.probe(pod, "reset")
+    port = kubelet.probe(pod.address, "reset")
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         client.bind(("0.0.0.0", port))
@@ -287,8 +296,16 @@ def test_whoever_takes_over_a_probes_port_is_a_client(pod, kubelet):
 
 
 def test_without_a_known_kubelet_its_probes_are_clients(pod, kubelet):
-    kubelet.probe(pod, "ping")
+    kubelet.probe(pod.address, "ping")
     assert pod.read()["accepted"] == 1
+
+
+def test_a_container_that_checks_its_own_pod_is_no_client(pod):
+    enter = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', pod.cgroup, "nsenter", "-t", str(pod.namespace.pid), "-n"]
+    for address in "127.0.0.1", pod.address:
+        subprocess.run([*enter, "/usr/bin/python3", "-c", PROBE, address, str(PORT), "ping"], stdin=subprocess.DEVNULL, check=True)
+    snapshot = pod.read()
+    assert (snapshot["last"], snapshot["accepted"], snapshot["received"]) == (0, 0, 0)
 
 
 def test_another_process_of_the_node_is_a_client(pod, kubelet):

@@ -20,7 +20,7 @@ def serve(connection):
             connection.sendall(b"ok\n")
 
 
-listener = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+listener = socket.create_server(("::", int(sys.argv[1])), family=socket.AF_INET6, dualstack_ipv6=True)
 print("ready", flush=True)
 if len(sys.argv) > 2:
     threading.Event().wait()

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "activity/workload.h"
+#include "base/macros.h"
+
+static struct activity_socket socket_from(const char *remote, uint16_t local_port)
+{
+        struct activity_socket socket = { .accepted = 1, .tuple.local_port = local_port };
+        struct address address;
+
+        assert_int_equal(address_parse(remote, &address), 0);
+        memcpy(socket.tuple.remote, address.bytes, sizeof(socket.tuple.remote));
+        return socket;
+}
+
+static struct activity_rule_key rule(const char *text, uint16_t port)
+{
+        struct activity_rule_key key = { .prefix_length = ACTIVITY_RULE_PREFIX, .port = port };
+        struct prefix prefix;
+
+        if (text) {
+                assert_int_equal(prefix_parse(text, &prefix), 0);
+                key.prefix_length += prefix.length;
+                memcpy(key.address, prefix.address.bytes, sizeof(key.address));
+        }
+        return key;
+}
+
+/* Serves 80 and 443; 10.1.0.0/16 is ignored, 2001:db8::/32 on port 443 is, and everybody on 9090. */
+static uint8_t classify(const struct activity_socket *socket)
+{
+        struct activity_port_key ports[] = { { .port = 80, .transport = IPPROTO_TCP },
+                                             { .port = 443, .transport = IPPROTO_TCP },
+                                             { .port = 53, .transport = IPPROTO_UDP } };
+        struct activity_rule_key rules[] = { rule("10.1.0.0/16", 0), rule("2001:db8::/32", 443), rule(NULL, 9090) };
+        struct keys keys = { .ports = ports, .n_ports = ELEMENTSOF(ports), .rules = rules, .n_rules = ELEMENTSOF(rules) };
+
+        return keys_classify(&keys, socket);
+}
+
+static void changed_settings_class_connections_as_the_programs_will(void **state)
+{
+        static const struct {
+                const char *remote;
+                uint16_t local_port;
+                enum activity_class class;
+        } cases[] = {
+                { "192.0.2.1", 80, ACTIVITY_SERVED },     { "2001:db9::1", 443, ACTIVITY_SERVED },
+                { "10.1.255.1", 80, ACTIVITY_IGNORED },   { "10.2.0.1", 80, ACTIVITY_SERVED },
+                { "2001:db8::1", 443, ACTIVITY_IGNORED }, { "2001:db8::1", 80, ACTIVITY_SERVED },
+                { "192.0.2.1", 9090, ACTIVITY_IGNORED },  { "192.0.2.1", 8080, ACTIVITY_OTHER },
+                { "192.0.2.1", 53, ACTIVITY_OTHER },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                struct activity_socket socket = socket_from(cases[i].remote, cases[i].local_port);
+
+                assert_int_equal(classify(&socket), cases[i].class);
+        }
+}
+
+static void what_a_workload_connected_itself_is_outbound_whatever_its_port(void **state)
+{
+        struct activity_socket socket = socket_from("192.0.2.1", 80);
+
+        socket.accepted = 0;
+        assert_int_equal(classify(&socket), ACTIVITY_OUTBOUND);
+}
+
+static void the_other_end_does_not_change_with_the_settings(void **state)
+{
+        struct activity_socket socket = socket_from("192.0.2.1", 80);
+
+        socket.class = ACTIVITY_PROBE;
+        assert_int_equal(classify(&socket), ACTIVITY_PROBE);
+        socket.class = ACTIVITY_SELF;
+        assert_int_equal(classify(&socket), ACTIVITY_SELF);
+}
+
+static void expect_request(const struct activity_socket *socket, uint64_t since_ns, uint64_t last_ns)
+{
+        uint64_t since, last;
+
+        socket_request(socket, &since, &last);
+        assert_int_equal(since, since_ns);
+        assert_int_equal(last, last_ns);
+}
+
+static void a_request_is_open_while_anything_says_so(void **state)
+{
+        const struct activity_socket answered = { .request_since_ns = 5, .request_last_ns = 7, .requests = 3, .answered = 3 };
+        struct activity_socket socket = answered;
+
+        expect_request(&socket, 0, 0);
+        socket.answered = 2;
+        expect_request(&socket, 5, 7);
+
+        socket = answered;
+        socket.streams[1] = 1;
+        expect_request(&socket, 0, 0); /* only HTTP/2 has streams */
+        socket.protocol = ACTIVITY_PROTOCOL_HTTP2;
+        expect_request(&socket, 5, 7);
+
+        socket = answered;
+        socket.received_flags = ACTIVITY_H2_CROWDED;
+        expect_request(&socket, 5, 7);
+
+        socket = answered;
+        socket.doubt_ns = 6;
+        expect_request(&socket, 6, 6);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(changed_settings_class_connections_as_the_programs_will),
+                cmocka_unit_test(what_a_workload_connected_itself_is_outbound_whatever_its_port),
+                cmocka_unit_test(the_other_end_does_not_change_with_the_settings),
+                cmocka_unit_test(a_request_is_open_while_anything_says_so),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
