@@ -43,12 +43,13 @@ static __noinline struct activity_socket *connection_adopt(struct __sk_buff *skb
                 return NULL;
 
         new.cgroup = config->cgroup;
-        new.closing = !is_open_state(sk->state);
         new.accepted = is_policy_port(config, new.tuple.local_port, IPPROTO_TCP);
         socket_class(&new, config);
         socket = connection_add(bpf_get_socket_cookie(skb), &new);
         if (!socket)
                 connection_untracked();
+        else if (!is_open_state(sk->state)) /* only now: an end that was told before the entry was there has changed the state */
+                socket->closing = 1;
         return socket;
 }
 

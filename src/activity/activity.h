@@ -78,7 +78,7 @@ struct workload_snapshot {
         struct workload_connection oldest_request; /* that one */
         uint32_t cpu_millicores;                   /* over the last minute, or over the time it is known for when that is shorter */
         uint64_t cpu_window_ns;                    /* that time */
-        uint64_t untracked_ns;                     /* when there last were more connections than can be told apart; 0: never */
+        uint64_t untracked_ns; /* since when there are connections of whose requests nothing is known; 0: none */
 };
 
 /* Both read afresh, and return 0, or -errno when any of it could not be read: then nothing is known, which is not idle. Connections and

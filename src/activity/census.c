@@ -145,6 +145,54 @@ int activity_take_census(struct activity *activity)
         return r;
 }
 
+static int tuple_compare(const void *a, const void *b)
+{
+        return memcmp(a, b, sizeof(struct activity_tuple));
+}
+
+void tuples_done(struct tuples *tuples)
+{
+        free(tuples->tuples);
+}
+
+bool tuples_have(const struct tuples *tuples, const struct activity_tuple *tuple)
+{
+        return tuples->n && bsearch(tuple, tuples->tuples, tuples->n, sizeof(*tuple), tuple_compare);
+}
+
+static bool collect_tuple(const struct activity_socket *socket, void *userdata)
+{
+        struct tuples *tuples = userdata;
+        struct activity_tuple *grown;
+
+        if (socket->cgroup != tuples->cgroup || tuples->error < 0)
+                return true;
+        if (tuples->n == tuples->allocated) {
+                tuples->allocated = MAX(2 * tuples->allocated, (size_t)64);
+                grown = reallocarray(tuples->tuples, tuples->allocated, sizeof(*grown));
+                if (!grown) {
+                        tuples->error = -ENOMEM;
+                        return true;
+                }
+                tuples->tuples = grown;
+        }
+        tuples->tuples[tuples->n++] = socket->tuple;
+        return true;
+}
+
+int workload_known_tuples(const struct workload *workload, struct tuples *tuples)
+{
+        int r;
+
+        tuples->cgroup = workload->config.cgroup;
+        r = for_each_connection(workload->activity, collect_tuple, tuples);
+        if (r < 0 || tuples->error < 0)
+                return r < 0 ? r : tuples->error;
+        if (tuples->n)
+                qsort(tuples->tuples, tuples->n, sizeof(*tuples->tuples), tuple_compare);
+        return 0;
+}
+
 struct connection_list {
         struct workload *workload;
         struct workload_connection *connections;

@@ -62,8 +62,8 @@ static bool has_open_request(struct judgement *judgement)
         return true;
 }
 
-/* One of those that there was no room for may have an unanswered request. */
-static bool lost_count(struct judgement *judgement)
+/* Too many, or from before the programs: one of them may have an unanswered request. */
+static bool has_untracked(struct judgement *judgement)
 {
         const struct workload_snapshot *snapshot = judgement->snapshot;
         uint64_t expires_ns = snapshot->untracked_ns + judgement->policy->idle.request_timeout_ns;
@@ -73,7 +73,7 @@ static bool lost_count(struct judgement *judgement)
                 return false;
         duration_format(elapsed(snapshot->untracked_ns, judgement->now_ns), duration);
         snprintf(judgement->verdict->reason, sizeof(judgement->verdict->reason),
-                 "it had more connections %s ago than can be told apart", duration);
+                 "it has connections since %s of whose requests nothing is known", duration);
         look_again(judgement, expires_ns);
         return true;
 }
@@ -145,7 +145,7 @@ static void judge_silence(struct judgement *judgement, uint64_t awake_since_ns)
 void idle_judge(const struct policy *policy, const struct workload_snapshot *snapshot, int error, uint64_t awake_since_ns,
                 unsigned factor, uint64_t now_ns, struct idle_verdict *ret_verdict)
 {
-        static bool (*const vetoes[])(struct judgement *judgement) = { has_open_request, lost_count, holds_connections,
+        static bool (*const vetoes[])(struct judgement *judgement) = { has_open_request, has_untracked, holds_connections,
                                                                        holds_outbound, uses_cpu };
         struct idle_verdict verdict = { .verdict = VERDICT_BUSY,
                                         .required_ns = policy->idle.after_ns * factor,

@@ -57,6 +57,24 @@ int workload_read_totals(struct workload *workload, struct workload_snapshot *re
         return 0;
 }
 
+/* What has a request that nobody knows of is as good as unanswered. */
+static int add_earlier(struct workload *workload, struct workload_snapshot *snapshot)
+{
+        uint32_t count;
+        int r;
+
+        if (!workload->earlier)
+                return 0;
+        r = workload_count_earlier(workload, &count);
+        if (r < 0)
+                return r;
+        workload->earlier = count > 0;
+        snapshot->connections += count;
+        if (count)
+                snapshot->untracked_ns = MAX(snapshot->untracked_ns, workload->attached_ns);
+        return 0;
+}
+
 int workload_read(struct workload *workload, uint64_t not_before_ns, struct workload_snapshot *ret_snapshot)
 {
         const struct census *census = &workload->census;
@@ -79,6 +97,9 @@ int workload_read(struct workload *workload, uint64_t not_before_ns, struct work
         snapshot.oldest_request_ns = census->oldest_request_ns;
         snapshot.newest_request_ns = census->newest_request_ns;
         snapshot.oldest_request = census->oldest_request;
+        r = add_earlier(workload, &snapshot);
+        if (r < 0)
+                return r;
         *ret_snapshot = snapshot;
         return 0;
 }

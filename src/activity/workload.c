@@ -74,6 +74,8 @@ static int workload_start(struct workload *workload, const struct workload_setti
                 workload->directory = NULL;
                 return -ENOMEM;
         }
+        workload->earlier = has_processes(workload);
+        workload->attached_ns = now_monotonic_ns();
         if (workload->activity->adopted && access(workload->directory, F_OK) < 0)
                 activity_forget_connections(workload->activity, workload->config.cgroup);
         r = workload_attach(workload);

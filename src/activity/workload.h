@@ -60,6 +60,8 @@ struct workload {
         int links[ACTIVITY_PROGRAMS];
         struct cpu_history cpu;
         struct census census;
+        bool earlier;         /* there may be connections from before the programs */
+        uint64_t attached_ns; /* to this daemon's knowledge */
 
         /* of the settings */
         struct keys keys;
@@ -95,6 +97,22 @@ int activity_take_census(struct activity *activity);
 void activity_forget_connections(struct activity *activity, uint64_t cgroup);
 /* Since when a request on the connection is unanswered, and when its last payload came; 0: none is. */
 void socket_request(const struct activity_socket *socket, uint64_t *ret_since_ns, uint64_t *ret_last_ns);
+struct tuples { /* starts zeroed; sorted */
+        struct activity_tuple *tuples;
+        size_t n, allocated;
+        uint64_t cgroup;
+        int error;
+};
+void tuples_done(struct tuples *tuples);
+bool tuples_have(const struct tuples *tuples, const struct activity_tuple *tuple);
+int workload_known_tuples(const struct workload *workload, struct tuples *tuples); /* of all its connections in the map */
+
+/* earlier.c */
+bool has_processes(const struct workload *workload); /* also when in doubt */
+/* How many served connections are open that the programs have not seen. Returns 0 or -errno. */
+int workload_count_earlier(const struct workload *workload, uint32_t *ret_count);
+/* A line of /proc/net/tcp or tcp6; false when it is no open connection's. */
+bool connection_line_parse(const char *line, struct activity_tuple *ret_tuple);
 
 /* prober.c */
 void prober_unpin(struct activity *activity);

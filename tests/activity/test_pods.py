@@ -45,7 +45,7 @@ class Pod(Workload):
         self.address, self.address6 = f"10.99.{number}.2", f"fd99:{number}::2"
         self.namespace = subprocess.Popen(["unshare", "-n", "sleep", "infinity"])
         wait_for(lambda: os.readlink(f"/proc/{self.namespace.pid}/ns/net") != os.readlink("/proc/self/ns/net"), "the namespace")
-        veth = f"pod{number}"
+        veth = self.veth = f"pod{number}"
         self.run("ip", "link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(self.namespace.pid))
         self.run("ip", "address", "add", f"10.99.{number}.1/24", "dev", veth)
         self.run("ip", "address", "add", f"fd99:{number}::1/64", "dev", veth, "nodad")
@@ -217,6 +217,35 @@ def test_a_connection_from_before_the_watch_is_seen_from_its_first_payload_to_it
     end(client)
     await_connections(pod, 0)
     client.close()
+
+
+def test_a_silent_connection_from_before_the_watch_may_have_a_request(pod):
+    pod.stop_watching(keep=False)
+    with pod.connect() as client, socket.create_connection((pod.address6, PORT)) as other:
+        ask(client, b"hold")
+        pod.begin_to_watch()
+        snapshot = pod.read()
+        assert snapshot["connections"] == 2
+        assert snapshot["untracked"] > 0
+
+        ask(other, b"release")
+        answer(client)
+        answer(other)
+        assert wait_for(lambda: (snapshot := pod.read())["untracked"] == 0 and snapshot, "payload to tell")["connections"] == 2
+    await_connections(pod, 0)
+
+
+def test_connections_of_a_watched_pod_are_all_known(pod):
+    with pod.connect():
+        assert await_connections(pod, 1)["untracked"] == 0
+
+
+def test_a_connection_whose_peer_vanishes_ends_when_the_kernel_gives_up(pod):
+    with pod.connect() as client:
+        ask(client, b"late")
+        await_connections(pod, 1)
+        pod.run("ip", "link", "set", pod.veth, "down")
+        await_connections(pod, 0)
 
 
 def test_a_forged_reset_does_not_hide_a_connection_from_before_the_watch(pod):

@@ -14,7 +14,8 @@ static json_t *snapshot_json(const struct workload_snapshot *snapshot)
 
         if (snapshot->open_requests)
                 endpoint_format(&snapshot->oldest_request.remote, snapshot->oldest_request.remote_port, remote);
-        return json_pack("{s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:s, s:s, s:i}", "now", (json_int_t)snapshot->read_ns, "last",
+        return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:s, s:s, s:i}", "untracked",
+                         (json_int_t)snapshot->untracked_ns, "now", (json_int_t)snapshot->read_ns, "last",
                          (json_int_t)snapshot->last_ns, "received", (json_int_t)snapshot->received_bytes, "sent",
                          (json_int_t)snapshot->sent_bytes, "accepted", (json_int_t)snapshot->connections_total, "connections",
                          (int)snapshot->connections, "outbound", (int)snapshot->outbound, "open", (int)snapshot->open_requests,

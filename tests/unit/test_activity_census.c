@@ -119,12 +119,59 @@ static void a_request_is_open_while_anything_says_so(void **state)
         expect_request(&socket, 6, 6);
 }
 
+static void expect_line(const char *line, const char *local, uint16_t local_port, const char *remote, uint16_t remote_port)
+{
+        struct address address;
+        struct activity_tuple tuple;
+
+        assert_true(connection_line_parse(line, &tuple));
+        assert_int_equal(address_parse(local, &address), 0);
+        assert_memory_equal(tuple.local, address.bytes, sizeof(address.bytes));
+        assert_int_equal(address_parse(remote, &address), 0);
+        assert_memory_equal(tuple.remote, address.bytes, sizeof(address.bytes));
+        assert_int_equal(tuple.local_port, local_port);
+        assert_int_equal(tuple.remote_port, remote_port);
+        assert_int_equal(tuple.transport, IPPROTO_TCP);
+}
+
+/* As Linux 6.18 writes it on a little-endian machine. */
+static void the_kernel_s_table_is_read_as_the_programs_see_connections(void **state)
+{
+        expect_line(
+                "   1: 0100007F:1F90 0200630A:C350 01 00000000:00000000 00:00000000 00000000     0        0 12345 1 0 20 4 30 10 -1\n",
+                "127.0.0.1", 8080, "10.99.0.2", 50000);
+        expect_line("   2: 010099FD000000000000000002000000:1F90 010099FD000000000000000001000000:C350 08 00000000:00000000 00:0",
+                    "fd99:1::2", 8080, "fd99:1::1", 50000);
+        expect_line("   3: 0000000000000000FFFF00000200630A:1F90 0000000000000000FFFF00000100630A:C350 01 00000000:00000000 00:0",
+                    "10.99.0.2", 8080, "10.99.0.1", 50000);
+}
+
+static void only_open_connections_are_read_from_it(void **state)
+{
+        static const char *const lines[] = {
+                "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n",
+                "   0: 00000000:1F90 00000000:0000 0A 00000000:00000000",
+                "   0: 0100007F:1F90 0200630A:C350 06 00000000:00000000",
+                "   0: 0100007F:1F90 0200630A:C350 02 00000000:00000000",
+                "   0: 0100007F:1F90 0200630A",
+                "   0: 0100007F 0200630A 01",
+                "   0: x:1F90 y:C350 01",
+                "",
+        };
+        struct activity_tuple tuple;
+
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++)
+                assert_false(connection_line_parse(lines[i], &tuple));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(changed_settings_class_connections_as_the_programs_will),
                 cmocka_unit_test(what_a_workload_connected_itself_is_outbound_whatever_its_port),
                 cmocka_unit_test(the_other_end_does_not_change_with_the_settings),
+                cmocka_unit_test(the_kernel_s_table_is_read_as_the_programs_see_connections),
+                cmocka_unit_test(only_open_connections_are_read_from_it),
                 cmocka_unit_test(a_request_is_open_while_anything_says_so),
         };
 

@@ -214,12 +214,12 @@ static void the_cpu_window_shrinks_to_idle_after_but_not_below_a_second(void **s
         assert_int_equal(millicores, 10);
 }
 
-static void connections_that_there_was_no_room_for_may_wait_for_answers(void **state)
+static void connections_that_nothing_is_known_of_may_wait_for_answers(void **state)
 {
         struct workload_snapshot snapshot = quiet;
 
         snapshot.untracked_ns = NOW - 1795 * S;
-        expect(&defaults, &snapshot, VERDICT_BUSY, "it had more connections 29m55s ago than can be told apart");
+        expect(&defaults, &snapshot, VERDICT_BUSY, "it has connections since 29m55s of whose requests nothing is known");
         assert_int_equal(judge(&defaults, &snapshot, 1).look_again_ns, NOW + 5 * S);
 
         snapshot.untracked_ns = NOW - 1800 * S;
@@ -321,7 +321,7 @@ int main(void)
                 cmocka_unit_test(the_flapping_factor_doubles_to_16_and_halves_to_1),
                 cmocka_unit_test(cpu_use_is_averaged_over_the_last_minute),
                 cmocka_unit_test(the_cpu_window_shrinks_to_idle_after_but_not_below_a_second),
-                cmocka_unit_test(connections_that_there_was_no_room_for_may_wait_for_answers),
+                cmocka_unit_test(connections_that_nothing_is_known_of_may_wait_for_answers),
                 cmocka_unit_test(several_pods_are_idle_since_the_last_of_them_is),
                 cmocka_unit_test(one_busy_pod_keeps_all_awake_even_beside_one_that_cannot_be_read),
                 cmocka_unit_test(one_pod_that_cannot_be_read_makes_idle_ones_unknown),

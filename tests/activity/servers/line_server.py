@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server on PORT that answers each line: "ping" at once; "hold" when another connection says "release"; "end" closes. Given a second
-argument it only listens, and accepts nothing."""
+"""A server on PORT that answers each line: "ping" at once; "hold" when another connection says "release"; "end" closes; "late"
+when nobody can be reached any more, and gives up soon. Given a second argument it only listens, and accepts nothing."""
 import socket
 import sys
 import threading
+import time
 
 released = threading.Event()
 
@@ -15,6 +16,9 @@ def serve(connection):
                 released.wait()
             if line == "release\n":
                 released.set()
+            if line == "late\n":
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 300)
+                time.sleep(1)
             if line == "end\n":
                 return
             connection.sendall(b"ok\n")
