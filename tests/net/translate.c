@@ -10,6 +10,7 @@
  *     endpoints INDEX [here|there ADDRESS PORT]...
  *     expect                                               a data plane that knows an endpoint
  *     release INDEX                                        which is known to be served
+ *     suspend                                              ends for the next one, as a planned restart does
  *     state                                                what is parked, counted and attached
  *
  * Every command is answered by {"did": COMMAND}, with what it has to say; what hold tells is {"event": …}.
@@ -152,6 +153,12 @@ static json_t *set_endpoints(struct tool *tool, char **words)
                          (json_int_t)(now_monotonic_ns() - began_ns) / (json_int_t)NSEC_PER_USEC);
 }
 
+static void suspend(struct tool *tool)
+{
+        tool->hold = hold_suspend(tool->hold);
+        sd_event_exit(tool->event, 0);
+}
+
 static json_t *state(struct tool *tool)
 {
         struct hold_counter counters[HOLD_COUNTERS_MAX];
@@ -195,6 +202,8 @@ static void obey(struct tool *tool, char *line)
                 holding_expect_data_plane(tool->holding);
         else if (strcmp(words[0], "release") == 0 && n == 2)
                 holding_release(tool->holding, strtoul(words[1], NULL, 10));
+        else if (strcmp(words[0], "suspend") == 0)
+                suspend(tool);
         else if (strcmp(words[0], "state") == 0)
                 answer = state(tool);
         else
