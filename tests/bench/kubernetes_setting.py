@@ -137,6 +137,19 @@ class Setting:
 
     # Clients
 
+    def until_refused(self, address, port=80):
+        """Until the data plane of the client's node knows no pod any more: one that is gone answers nobody."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                self.client.connect(address, port, timeout=0.2).close()
+            except ConnectionRefusedError:
+                return
+            except OSError:
+                pass
+            time.sleep(0.02)
+        raise TimeoutError(f"{address} does not refuse")
+
     @property
     def client(self):
         return self.places.pod(CLIENT_NODE)

@@ -31,6 +31,7 @@ def wake_with_lull(setting, name, address):
 def wake_by_hand(setting, name, address):
     """Somebody scales at the very moment of the client's first attempt. Returns what the client met, and the seconds from then until
     the API said Ready."""
+    setting.until_refused(address)
     watch = ReadyWatch(setting.api, setting.namespace, name)
     began = time.monotonic()
     setting.scale(name, 1)
