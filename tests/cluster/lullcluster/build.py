@@ -146,9 +146,9 @@ def build(module, into):
 
 
 @contextlib.contextmanager
-def only_one_builds():
+def only_one_builds(name="lock"):
     cluster_cache().mkdir(parents=True, exist_ok=True)
-    with open(cluster_cache() / "lock", "w", encoding="ascii") as lock:
+    with open(cluster_cache() / name, "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -170,7 +170,7 @@ def ensure_module(module):
 def ensure_program(name):
     """Builds one of those that no cluster needs, if it is not built yet; returns its path."""
     [module] = [module for module in ON_DEMAND if name in module.programs]
-    with only_one_builds():
+    with only_one_builds(f"{module.name}.lock"):
         ensure_module(module)
     return program(name)
 
