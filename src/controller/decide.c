@@ -77,7 +77,7 @@ static bool has_replicas(const struct deciding *deciding)
 {
         const struct target_state *target = deciding->input->target;
 
-        return target->known && target->exists && target->replicas > 0;
+        return target->known && target->exists && target->replicas > 0 && !target->in_doubt;
 }
 
 static bool has_none(const struct deciding *deciding)
@@ -102,7 +102,9 @@ static bool is_gone(struct deciding *deciding)
 
 static bool is_ready(const struct deciding *deciding)
 {
-        return deciding->input->resolution && deciding->input->resolution->n_ready > 0 && !has_none(deciding);
+        const struct decide_input *input = deciding->input;
+
+        return input->resolution && input->resolution->n_ready > 0 && !has_none(deciding) && !input->target->in_doubt;
 }
 
 static uint32_t replicas_to_have(const struct deciding *deciding)
@@ -270,6 +272,19 @@ static void stop_if_quiet(struct deciding *deciding)
         }
 }
 
+/* A target that may have been scaled to zero is scaled up for all that: awake, it would stay there. */
+static void end_sleep(struct deciding *deciding, enum phase_event event, enum wake_cause cause)
+{
+        if (deciding->input->target->in_doubt) {
+                step(deciding, PHASE_EVENT_GONE);
+                step(deciding, event == PHASE_EVENT_DEMAND ? PHASE_EVENT_DEMAND : PHASE_EVENT_WAKE);
+        } else {
+                step(deciding, event);
+        }
+        if (event != PHASE_EVENT_ACTIVE || deciding->decision->machine.phase == PHASE_WAKING)
+                wake_by(deciding, cause);
+}
+
 static void decide_sleeping(struct deciding *deciding)
 {
         const struct decide_input *input = deciding->input;
@@ -282,15 +297,13 @@ static void decide_sleeping(struct deciding *deciding)
                 if (is_gone(deciding))
                         step(deciding, PHASE_EVENT_GONE);
         } else if (input->object->wake_requested) {
-                step(deciding, PHASE_EVENT_WAKE);
-                wake_by(deciding, WAKE_MANUAL);
+                end_sleep(deciding, PHASE_EVENT_WAKE, WAKE_MANUAL);
         } else if (input->evidence->demand) {
-                step(deciding, PHASE_EVENT_DEMAND);
-                wake_by(deciding, WAKE_PACKET);
+                end_sleep(deciding, PHASE_EVENT_DEMAND, WAKE_PACKET);
         } else if (is_active(deciding)) {
-                step(deciding, PHASE_EVENT_ACTIVE);
+                end_sleep(deciding, PHASE_EVENT_ACTIVE, input->object->metadata.deleting ? WAKE_DELETED : WAKE_SCALED);
         } else if (input->now_ns >= limit) {
-                step(deciding, PHASE_EVENT_ACTIVE);
+                end_sleep(deciding, PHASE_EVENT_ACTIVE, WAKE_SCALED);
                 decision->blocked = true;
         } else {
                 stop_if_quiet(deciding);
@@ -343,7 +356,7 @@ static void decide_waking(struct deciding *deciding)
                 step(deciding, PHASE_EVENT_READY);
                 return;
         }
-        if (has_none(deciding) && !input->has_been_up) {
+        if (input->target->in_doubt || (has_none(deciding) && !input->has_been_up)) {
                 scale_up(deciding);
         } else if (has_none(deciding)) {
                 if (!was_woken_by(input->object, WAKE_PACKET))
@@ -435,7 +448,7 @@ static bool may_be_removed(const struct deciding *deciding)
                 return true;
         if (machine->phase == PHASE_WAKING && has_replicas(deciding))
                 return machine->failures > 0 || input->now_ns - machine->since_ns >= deciding->settings.hold_timeout_ns;
-        return machine->phase == PHASE_AWAKE && !deciding->decision->changed;
+        return machine->phase == PHASE_AWAKE && !deciding->decision->changed && !input->target->in_doubt;
 }
 
 static void decide_finalizer(struct deciding *deciding)

@@ -147,6 +147,7 @@ void target_read(const struct target *target, struct target_state *ret_state)
         const struct watched_kind *kind = object->kind;
         const struct target_object *value = kind->reflector ? kube_reflector_get(kind->reflector, object->key) : NULL;
         struct target_state state = { .selector = "", .uid = "", .problem = kind->problem };
+        struct seen_scale seen;
 
         state.stale = !kind->reflector || kube_reflector_is_stale(kind->reflector);
         if (kind->reflector && !kube_reflector_is_synced(kind->reflector) && *kube_reflector_problem(kind->reflector))
@@ -156,6 +157,9 @@ void target_read(const struct target *target, struct target_state *ret_state)
                 value_show(value, &state);
         if (value && kind->form == TARGET_FORM_ANY)
                 scale_show(object, &state);
+        if (watched_object_seen(object, &seen))
+                state.replicas = seen.replicas;
+        state.in_doubt = watched_object_is_in_doubt(object);
         *ret_state = state;
 }
 

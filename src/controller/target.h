@@ -17,6 +17,7 @@ struct target_state {
         bool known; /* its kind has been watched, and its replicas read; else nothing below but the problem means anything */
         bool stale; /* what is below may have changed since: not to be put to sleep */
         bool exists;
+        bool in_doubt;            /* it may have been scaled to zero since: the outcome of that change is not known */
         uint32_t replicas;        /* asked for: spec.replicas; a Job: 0 suspended, else 1 */
         uint32_t ready;           /* status.readyReplicas, where the kind has it */
         const json_t *pod_labels; /* of the template; where the kind has none, what its selector says; or NULL */
@@ -47,6 +48,7 @@ bool targets_are_stale(const struct targets *targets);
 
 /* Asks for @replicas; a Job: 0 suspends it. @guarded: only if nobody has changed the target since it was last seen (409 else). The
  * reply's error is -EAGAIN where it has never been seen, -EOPNOTSUPP where its kind cannot be scaled. done() comes once, from the event
- * loop, unless the target has been freed before. Returns 0 or -errno. */
+ * loop, unless the target has been freed before; target_read() then shows what the answer said, without waiting for the watch. Where
+ * a change to zero has not been answered clearly, the scale is read before done() comes. Returns 0 or -errno. */
 int target_scale(struct target *target, uint32_t replicas, bool guarded, enum kube_priority priority,
                  void (*done)(const struct kube_reply *reply, void *userdata), void *userdata);

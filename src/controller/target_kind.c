@@ -106,6 +106,7 @@ static void on_deleted(const char *key, void *value, void *userdata)
         object->request = kube_request_cancel(object->request);
         object->scale_wanted = false;
         watched_object_forget_scale(object);
+        watched_object_forget_answer(object);
         object_mark_changed(object);
 }
 
@@ -267,6 +268,7 @@ struct watched_object *watched_object_free(struct watched_object *object)
         HASH_DEL(object->kind->objects, object);
         kube_request_cancel(object->request);
         watched_object_forget_scale(object);
+        watched_object_forget_answer(object);
         free(object->namespace);
         free(object->name);
         free(object);

@@ -45,6 +45,11 @@ struct watched_object {
         char *scale_problem;
         json_t *scale_labels; /* that its selector says the pods have */
 
+        /* What an answer to a change said: the watch shows it a moment later */
+        char *answer_version; /* NULL: there was none */
+        uint32_t answer_replicas;
+        uint64_t doubt_version; /* of what a change to zero was sent for whose outcome is not known; 0: none */
+
         UT_hash_handle hh;
         char key[]; /* "namespace/name" */
 };
@@ -87,6 +92,16 @@ int watched_kind_watch(struct watched_kind *kind);
 void watched_kind_retry_later(struct watched_kind *kind);
 /* Takes @problem over, which may be NULL. */
 void watched_kind_set_problem(struct watched_kind *kind, char *problem);
+
+struct seen_scale {
+        const char *version;
+        uint32_t replicas;
+};
+
+/* The newest that the watch or an answer said. Returns false where the watch has not shown the object. */
+bool watched_object_seen(const struct watched_object *object, struct seen_scale *ret_seen);
+bool watched_object_is_in_doubt(const struct watched_object *object);
+void watched_object_forget_answer(struct watched_object *object);
 
 void target_changes_drop(struct target *target); /* their done() does not come */
 

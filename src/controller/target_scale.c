@@ -5,15 +5,25 @@
 #include "controller/target_private.h"
 #include "kube/patch.h"
 
+#define OUTCOME_DEADLINE_NS (2 * NSEC_PER_SEC)
+
 struct scale_change {
         struct target *target;
         struct kube_request *request;
         sd_event_source *refused; /* instead: tells that nothing could be asked for */
         int error;
+        uint32_t replicas;
+        struct kube_reply answer; /* to the change, while the scale is read for what has become of it */
         void (*done)(const struct kube_reply *reply, void *userdata);
         void *userdata;
         LIST_ENTRY(scale_change) of_target;
 };
+
+/* resourceVersions of one resource can be compared as numbers; 0: none. */
+static uint64_t version_of(const char *resource_version)
+{
+        return resource_version ? strtoull(resource_version, NULL, 10) : 0;
+}
 
 void watched_object_forget_scale(struct watched_object *object)
 {
@@ -104,15 +114,134 @@ static void change_end(struct scale_change *change, const struct kube_reply *rep
 {
         void (*done)(const struct kube_reply *reply, void *userdata) = change->done;
         void *userdata = change->userdata;
+        struct kube_reply copy = *reply; /* it may be the change's own */
 
         change->request = NULL;
         change_free(change);
-        done(reply, userdata);
+        done(&copy, userdata);
+}
+
+static const struct target_object *value_seen(const struct watched_object *object)
+{
+        return object->kind->reflector ? kube_reflector_get(object->kind->reflector, object->key) : NULL;
+}
+
+bool watched_object_seen(const struct watched_object *object, struct seen_scale *ret_seen)
+{
+        const struct target_object *value = value_seen(object);
+        bool has_scale = object->kind->form == TARGET_FORM_ANY;
+        struct seen_scale seen;
+
+        if (!value || (has_scale && !object->scale))
+                return false;
+        seen.version = has_scale ? object->scale->metadata.resource_version : value->resource_version;
+        seen.replicas = has_scale ? object->scale->replicas : value->replicas;
+        if (object->answer_version && version_of(object->answer_version) > version_of(seen.version))
+                seen = (struct seen_scale){ object->answer_version, object->answer_replicas };
+        *ret_seen = seen;
+        return true;
+}
+
+/* Any later version settles it: that change was made, or has come too late for its guard. */
+bool watched_object_is_in_doubt(const struct watched_object *object)
+{
+        struct seen_scale seen;
+
+        return object->doubt_version && watched_object_seen(object, &seen) && version_of(seen.version) <= object->doubt_version;
+}
+
+void watched_object_forget_answer(struct watched_object *object)
+{
+        free(object->answer_version);
+        object->answer_version = NULL;
+        object->doubt_version = 0;
+}
+
+static int answer_read(const struct watched_object *object, const json_t *body, char **ret_version, uint32_t *ret_replicas)
+{
+        _cleanup_(target_object_freep) struct target_object *job = NULL;
+        _cleanup_(kube_scale_freep) struct kube_scale *scale = NULL;
+        bool is_job = object->kind->form == TARGET_FORM_JOB;
+        const char *field;
+        int r = is_job ? target_object_read(body, TARGET_FORM_JOB, &job) : kube_scale_read(body, &scale, &field);
+        char *version;
+
+        if (r < 0)
+                return r;
+        version = strdup(is_job ? job->resource_version : scale->metadata.resource_version);
+        if (!version)
+                return -ENOMEM;
+        *ret_version = version;
+        *ret_replicas = is_job ? job->replicas : scale->replicas;
+        return 0;
+}
+
+static void answer_take(struct watched_object *object, const json_t *body)
+{
+        struct target *target;
+        uint32_t replicas;
+        char *version;
+
+        object->doubt_version = 0;
+        if (answer_read(object, body, &version, &replicas) < 0)
+                return; /* the watch will tell, or complain */
+        free(object->answer_version);
+        object->answer_version = version;
+        object->answer_replicas = replicas;
+        LIST_FOREACH(target, &object->targets, of_object)
+        target_mark_changed(target);
+}
+
+static struct kube_object address(const struct watched_object *object)
+{
+        const struct watched_kind *kind = object->kind;
+
+        return (struct kube_object){ .api = kind->api_version,
+                                     .resource = kind->resource,
+                                     .namespace = object->namespace,
+                                     .name = object->name,
+                                     .subresource = kind->form == TARGET_FORM_JOB ? NULL : "scale" };
+}
+
+static void on_outcome(const struct kube_reply *reply, void *userdata)
+{
+        struct scale_change *change = userdata;
+        struct watched_object *object = change->target->object;
+
+        if (kube_reply_is_ok(reply))
+                answer_take(object, reply->body);
+        else if (reply->error == 0 && reply->status.code == 404)
+                object->doubt_version = 0;
+        change_end(change, &change->answer);
+}
+
+/* A conflict may be with this change itself, sent before and never answered. */
+static bool is_unclear(const struct kube_reply *reply)
+{
+        unsigned code = reply->status.code;
+
+        return reply->error < 0 || code >= 500 || code == 408 || code == 409;
 }
 
 static void on_done(const struct kube_reply *reply, void *userdata)
 {
-        change_end(userdata, reply);
+        static const struct kube_request_callbacks callbacks = { .done = on_outcome };
+        static const struct kube_change how = { .priority = KUBE_PRIORITY_WAKE, .deadline_ns = OUTCOME_DEADLINE_NS };
+        struct scale_change *change = userdata;
+        struct watched_object *object = change->target->object;
+        struct kube_object where = address(object);
+
+        change->request = NULL;
+        change->answer = *reply;
+        change->answer.body = NULL;
+        if (kube_reply_is_ok(reply))
+                answer_take(object, reply->body);
+        else if (change->replicas == 0 && is_unclear(reply) &&
+                 kube_get(object->kind->targets->client, &where, &how, &callbacks, change, &change->request) >= 0)
+                return;
+        else if (change->replicas == 0 && !is_unclear(reply))
+                object->doubt_version = 0;
+        change_end(change, &change->answer);
 }
 
 static int on_refused(sd_event_source *source, void *userdata)
@@ -141,36 +270,22 @@ static json_t *job_patch(bool suspend, const char *resource_version)
         return json_pack("{s:{s:b},s:{s:s}}", "spec", "suspend", suspend, "metadata", "resourceVersion", resource_version);
 }
 
-/* What the state that target_read() shows was read from. */
-static const char *version_seen(const struct watched_object *object)
-{
-        const struct watched_kind *kind = object->kind;
-        const struct target_object *value = kind->reflector ? kube_reflector_get(kind->reflector, object->key) : NULL;
-
-        if (!value || (kind->form == TARGET_FORM_ANY && !object->scale))
-                return NULL;
-        return kind->form == TARGET_FORM_ANY ? object->scale->metadata.resource_version : value->resource_version;
-}
-
-static int patch(struct scale_change *change, uint32_t replicas, const char *resource_version, enum kube_priority priority)
+static int patch(struct scale_change *change, const char *resource_version, enum kube_priority priority)
 {
         static const struct kube_request_callbacks callbacks = { .done = on_done };
-        const struct watched_object *object = change->target->object;
-        const struct watched_kind *kind = object->kind;
-        bool is_job = kind->form == TARGET_FORM_JOB;
-        const struct kube_object where = { .api = kind->api_version,
-                                           .resource = kind->resource,
-                                           .namespace = object->namespace,
-                                           .name = object->name,
-                                           .subresource = is_job ? NULL : "scale" };
+        struct watched_object *object = change->target->object;
+        const struct kube_object where = address(object);
         const struct kube_change how = { .priority = priority };
-        json_t *body = is_job ? job_patch(replicas == 0, resource_version) : kube_patch_replicas(replicas, resource_version);
+        json_t *body = object->kind->form == TARGET_FORM_JOB ? job_patch(change->replicas == 0, resource_version)
+                                                             : kube_patch_replicas(change->replicas, resource_version);
         int r;
 
         if (!body)
                 return -ENOMEM;
-        r = kube_patch(kind->targets->client, &where, KUBE_PATCH_MERGE, body, &how, &callbacks, change, &change->request);
+        r = kube_patch(object->kind->targets->client, &where, KUBE_PATCH_MERGE, body, &how, &callbacks, change, &change->request);
         json_decref(body);
+        if (r >= 0 && change->replicas == 0)
+                object->doubt_version = version_of(resource_version);
         return r;
 }
 
@@ -178,20 +293,21 @@ int target_scale(struct target *target, uint32_t replicas, bool guarded, enum ku
                  void (*done)(const struct kube_reply *reply, void *userdata), void *userdata)
 {
         const struct watched_kind *kind = target->object->kind;
-        const char *version = guarded ? version_seen(target->object) : NULL;
+        struct seen_scale seen;
+        const char *version = guarded && watched_object_seen(target->object, &seen) ? seen.version : NULL;
         struct scale_change *change = calloc(1, sizeof(*change));
         int r;
 
         if (!change)
                 return -ENOMEM;
-        *change = (struct scale_change){ .target = target, .done = done, .userdata = userdata };
+        *change = (struct scale_change){ .target = target, .replicas = replicas, .done = done, .userdata = userdata };
         LIST_INSERT_HEAD(&target->changes, change, of_target);
         if (kind->problem)
                 r = refuse(change, -EOPNOTSUPP);
         else if (!kind->resource || (guarded && !version))
                 r = refuse(change, -EAGAIN);
         else
-                r = patch(change, replicas, version, priority);
+                r = patch(change, version, priority);
         if (r < 0)
                 change_free(change);
         return r;

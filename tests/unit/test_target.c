@@ -88,6 +88,12 @@ static struct target_state look(const struct target *target)
         "\"metadata\":{\"labels\":{\"app\":\"web\",\"tier\":\"a\"}},\"spec\":{\"containers\":[]}}},"                               \
         "\"status\":{\"readyReplicas\":1}}"
 
+#define SCALE(version, replicas)                                                                                                   \
+        "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"resourceVersion\":\"" version                                    \
+        "\"},\"spec\":{\"replicas\":" replicas                                                                                     \
+        "},\"status\":{\"replicas\":1,\"selector\":\"crew=web,tier in (a,b),!old,size!=x\"}}"
+#define WEB_SCALE "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+
 static void a_deployment_is_followed_by_its_watch_alone(void **state)
 {
         struct fixture *fixture = *state;
@@ -152,9 +158,86 @@ static void a_wake_is_unguarded_and_a_sleep_names_the_version_seen(void **state)
         assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
         patch = find(client, scale);
         assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "7");
-        answer(patch, 409, "{}");
-        assert_int_equal(fixture->code, 409);
+        answer(patch, 403, "{}");
+        assert_int_equal(fixture->code, 403);
         assert_int_equal(fixture->replies, 3);
+        target_free(web);
+}
+
+/* A Deployment of two replicas at version 7, as the watch shows it, and a request to have none. */
+static struct target *target_put_to_zero(struct fixture *fixture, struct kube_request **ret_watch)
+{
+        struct kube_client *client = &fixture->client;
+        struct target *web = target(fixture, "apps/v1", "Deployment", "web");
+
+        *ret_watch = await(client, "/apis/apps/v1/deployments");
+        (*ret_watch)->callbacks.opened((*ret_watch)->userdata);
+        event(*ret_watch, "ADDED", DEPLOYMENT("7", "2"));
+        synced(*ret_watch);
+        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
+        return web;
+}
+
+static void an_answer_is_believed_before_the_watch_shows_it(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct kube_request *watch;
+        struct target *web = target_put_to_zero(fixture, &watch);
+
+        assert_true(look(web).in_doubt);
+        answer(find(client, WEB_SCALE), 200, SCALE("8", "0"));
+        assert_int_equal(fixture->code, 200);
+        assert_int_equal(look(web).replicas, 0);
+        assert_false(look(web).in_doubt);
+        event(watch, "MODIFIED", DEPLOYMENT("8", "0"));
+        event(watch, "MODIFIED", DEPLOYMENT("9", "3"));
+        assert_int_equal(look(web).replicas, 3);
+        target_free(web);
+}
+
+static void an_unclear_answer_to_a_sleep_is_followed_by_a_look(void **state)
+{
+        static const unsigned codes[] = { 409, 500, 504 };
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct kube_request *watch;
+
+        for (size_t i = 0; i < ELEMENTSOF(codes); i++) {
+                struct target *web = target_put_to_zero(fixture, &watch);
+
+                fixture->replies = 0;
+                answer(find(client, WEB_SCALE), codes[i], "\"who knows\"");
+                assert_int_equal(fixture->replies, 0);
+                assert_int_equal(find(client, WEB_SCALE)->verb, KUBE_GET);
+                answer(find(client, WEB_SCALE), 200, SCALE("8", "0"));
+                assert_int_equal(fixture->replies, 1);
+                assert_int_equal(fixture->code, codes[i]);
+                assert_int_equal(look(web).replicas, 0);
+                assert_false(look(web).in_doubt);
+                target_free(web);
+                run(client);
+        }
+}
+
+static void a_sleep_of_which_nothing_is_heard_stays_in_doubt_until_a_later_version(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct kube_request *watch;
+        struct target *web = target_put_to_zero(fixture, &watch);
+
+        answer(find(client, WEB_SCALE), 504, "\"too late\"");
+        answer(find(client, WEB_SCALE), 504, "\"too late\"");
+        assert_int_equal(fixture->replies, 1);
+        assert_true(look(web).in_doubt);
+        assert_int_equal(look(web).replicas, 2);
+        event(watch, "MODIFIED", DEPLOYMENT("8", "2"));
+        assert_false(look(web).in_doubt);
+
+        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
+        answer(find(client, WEB_SCALE), 403, "\"forbidden\"");
+        assert_false(look(web).in_doubt);
         target_free(web);
 }
 
@@ -210,10 +293,6 @@ static void a_job_is_suspended(void **state)
 #define CREW(version)                                                                                                              \
         "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"uid\":\"c1\",\"resourceVersion\":\"" version "\"},"              \
         "\"spec\":{\"size\":5,\"template\":{\"metadata\":{\"labels\":{\"no\":\"pods\"}}}}}"
-#define SCALE(version, replicas)                                                                                                   \
-        "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"resourceVersion\":\"" version                                    \
-        "\"},\"spec\":{\"replicas\":" replicas                                                                                     \
-        "},\"status\":{\"replicas\":1,\"selector\":\"crew=web,tier in (a,b),!old,size!=x\"}}"
 
 static void any_kind_with_scale_is_found_and_asked_for_its_scale(void **state)
 {
@@ -410,6 +489,10 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_deployment_is_followed_by_its_watch_alone, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_wake_is_unguarded_and_a_sleep_names_the_version_seen, setup, teardown),
+                cmocka_unit_test_setup_teardown(an_answer_is_believed_before_the_watch_shows_it, setup, teardown),
+                cmocka_unit_test_setup_teardown(an_unclear_answer_to_a_sleep_is_followed_by_a_look, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_sleep_of_which_nothing_is_heard_stays_in_doubt_until_a_later_version, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(a_change_ends_with_its_target, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_job_is_suspended, setup, teardown),
                 cmocka_unit_test_setup_teardown(any_kind_with_scale_is_found_and_asked_for_its_scale, setup, teardown),
