@@ -48,7 +48,7 @@ class Agent:
     def start(self, wanted=200):
         """Returns when it knows all policies; with wanted=503 as soon as it answers that it does not."""
         self.process = subprocess.Popen([str(word) for word in self.command()], stderr=self.log, start_new_session=True)
-        deadline = 100
+        tries = 400
         while True:
             try:
                 if self.control.request("GET", "/readyz")[0] == wanted:
@@ -56,8 +56,8 @@ class Agent:
             except OSError:
                 pass
             assert self.process.poll() is None, f"the agent has ended: {self.said()}"
-            deadline -= 1
-            assert deadline, f"the agent is not ready: {self.said()}"
+            tries -= 1
+            assert tries, f"the agent is not ready: {self.said()}"
             signal.sigtimedwait([], 0.1)
 
     def said(self):
