@@ -133,7 +133,7 @@ const char *area_autoscaler(const struct subject *subject)
         for (size_t i = 0; i < autoscalers->n; i++) {
                 const struct autoscaler *autoscaler = autoscalers->items[i];
 
-                if (target_reference_equal(&autoscaler->target, &subject->reference))
+                if (!autoscaler->target.name || target_reference_equal(&autoscaler->target, &subject->reference))
                         return autoscaler->name;
         }
         return NULL;

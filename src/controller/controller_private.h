@@ -46,7 +46,7 @@ struct known_policy { /* a ScaleToZero as the server has it */
 
 struct autoscaler { /* a HorizontalPodAutoscaler */
         char *name;
-        struct target_reference target;
+        struct target_reference target; /* empty: it cannot be read */
 };
 
 struct pointers { /* a list without order */
@@ -165,6 +165,7 @@ int known_policy_read(const json_t *object, struct known_policy **ret_known, con
 struct known_policy *known_policy_free(struct known_policy *known);
 DEFINE_CLEANUP(struct known_policy, known_policy_free)
 int autoscaler_read(const json_t *object, struct autoscaler **ret_autoscaler);
+int autoscaler_unreadable(const char *key, struct autoscaler **ret_autoscaler); /* whose target may be any of its namespace */
 struct autoscaler *autoscaler_free(struct autoscaler *autoscaler);
 DEFINE_CLEANUP(struct autoscaler, autoscaler_free)
 uint64_t version_number(const char *resource_version); /* resourceVersions of one resource can be compared as numbers; 0: none */

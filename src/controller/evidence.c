@@ -25,11 +25,15 @@ static void say_unquiet(struct evidence *evidence, const char *node)
                 evidence->unquiet_node = node;
 }
 
-static void read_workload(struct gathering *gathering, const struct agent_view *agent)
+static const struct node_workload *workload_of(const struct gathering *gathering, const struct agent_view *agent)
+{
+        return agent->activity ? node_activity_find_workload(agent->activity, gathering->question->policy) : NULL;
+}
+
+static void read_workload(struct gathering *gathering, const struct agent_view *agent, uint32_t pods)
 {
         struct evidence *evidence = gathering->evidence;
-        const struct node_workload *workload =
-                agent->activity ? node_activity_find_workload(agent->activity, gathering->question->policy) : NULL;
+        const struct node_workload *workload = workload_of(gathering, agent);
 
         if (agent->freshness == AGENT_STALE) {
                 if (evidence->n_missing < EVIDENCE_MISSING_MAX)
@@ -44,8 +48,25 @@ static void read_workload(struct gathering *gathering, const struct agent_view *
         if (!workload || workload->state != WORKLOAD_IDLE)
                 say_busy(evidence, agent->node, workload && workload->reason ? workload->reason : NULL,
                          !workload || workload->state == WORKLOAD_UNKNOWN);
-        if (!workload || workload->quiet_epoch != gathering->question->epoch)
+        else if (workload->pods < pods)
+                say_busy(evidence, agent->node, "its agent has not seen all of the pods there yet", true);
+        if (!workload || workload->pods < pods || workload->quiet_epoch != gathering->question->epoch)
                 say_unquiet(evidence, agent->node);
+}
+
+/* EndpointSlices may be late, or leave out pods that are not to be had by any Service: their agents see those as well. */
+static int read_elsewhere(const struct agent_view *agent, void *userdata)
+{
+        struct gathering *gathering = userdata;
+        const struct node_workload *workload = workload_of(gathering, agent);
+
+        if (!workload || agent->freshness == AGENT_STALE)
+                return 0;
+        if (workload->state != WORKLOAD_IDLE)
+                say_busy(gathering->evidence, agent->node, workload->reason, workload->state == WORKLOAD_UNKNOWN);
+        if (workload->quiet_epoch != gathering->question->epoch)
+                say_unquiet(gathering->evidence, agent->node);
+        return 0;
 }
 
 static void read_demand(struct gathering *gathering, const struct agent_view *agent)
@@ -94,8 +115,10 @@ void evidence_gather(const struct agents *agents, const struct evidence_question
         for (size_t i = 0; i < question->n_nodes; i++) {
                 const struct agent_view agent = agents_get(agents, question->nodes[i], now_ns);
 
-                read_workload(&gathering, &agent);
+                read_workload(&gathering, &agent, question->pods[i]);
         }
+        if (evidence.idle || evidence.quiet) /* else nobody could change it */
+                agents_each(agents, now_ns, read_elsewhere, &gathering);
         if (question->who_asks || question->who_has_programmed)
                 agents_each(agents, now_ns, read_agent, &gathering);
         *ret_evidence = evidence;

@@ -2,7 +2,9 @@
 /* What all nodes together say about one policy. Pure.
  *
  * Unknown is not idle: a node that runs its pods and has no fresh agent, or whose agent does not mention the policy, is evidence
- * against sleep, and so is a target of which no node is known to run a pod.
+ * against sleep, and so is a target of which no node is known to run a pod. EndpointSlices name the nodes whose agents have to speak;
+ * an agent elsewhere that says it has pods of the policy is heard all the same, and one that knows fewer than they name has not seen
+ * them all.
  */
 #pragma once
 
@@ -17,8 +19,9 @@ enum { EVIDENCE_MISSING_MAX = 5 }; /* that are named; all are counted */
 struct evidence_question {
         const char *policy; /* "namespace/name" */
         int64_t epoch;
-        uint64_t version;   /* the resourceVersion with which it became Sleeping */
-        char *const *nodes; /* that run its pods */
+        uint64_t version;     /* the resourceVersion with which it became Sleeping */
+        char *const *nodes;   /* that run its pods */
+        const uint32_t *pods; /* on each of them */
         size_t n_nodes;
         bool who_asks;           /* look for demand */
         bool who_has_programmed; /* look for acknowledgements */

@@ -112,3 +112,17 @@ int autoscaler_read(const json_t *object, struct autoscaler **ret_autoscaler)
         *ret_autoscaler = TAKE_PTR(autoscaler);
         return 0;
 }
+
+int autoscaler_unreadable(const char *key, struct autoscaler **ret_autoscaler)
+{
+        _cleanup_(autoscaler_freep) struct autoscaler *autoscaler = calloc(1, sizeof(*autoscaler));
+        const char *slash = strchr(key, '/');
+
+        if (!autoscaler)
+                return -ENOMEM;
+        autoscaler->name = strdup(slash ? slash + 1 : key);
+        if (!autoscaler->name)
+                return -ENOMEM;
+        *ret_autoscaler = TAKE_PTR(autoscaler);
+        return 0;
+}

@@ -110,6 +110,7 @@ static void gather(struct subject *subject, uint64_t now_ns, struct evidence *re
                 .epoch = object->status.epoch,
                 .version = subject->sleeping_version,
                 .nodes = resolution ? resolution->nodes : NULL,
+                .pods = resolution ? resolution->node_pods : NULL,
                 .n_nodes = resolution ? resolution->n_nodes : 0,
                 .who_asks = subject->machine.phase != PHASE_AWAKE,
                 .who_has_programmed = subject->machine.phase == PHASE_SLEEPING,

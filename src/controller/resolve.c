@@ -19,6 +19,7 @@ static const struct {
         [PROBLEM_PORT_UNSUPPORTED] = { "PortUnsupported", true },
         [PROBLEM_SERVICE_SHARED] = { "ServiceShared", true },
         [PROBLEM_BOUND] = { "BoundExceeded", true },
+        [PROBLEM_PODS_UNKNOWN] = { "PodsUnknown", true },
         [PROBLEM_NOT_READY_ADDRESSES] = { "NotReadyAddresses", false },
         [PROBLEM_AFFINITY] = { "SessionAffinity", false },
 };
@@ -171,6 +172,7 @@ struct resolution *resolution_free(struct resolution *resolution)
         for (size_t i = 0; i < resolution->n_nodes; i++)
                 free(resolution->nodes[i]);
         free(resolution->nodes);
+        free(resolution->node_pods);
         for (size_t i = 0; i < resolution->n_ports; i++)
                 free(resolution->ports[i].backend);
         free(resolution->ports);

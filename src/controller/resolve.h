@@ -44,7 +44,7 @@ struct resolve_input {
         size_t n_parking;
 };
 
-enum { RESOLVE_PROBLEMS_MAX = 8, RESOLVE_NODES_MAX = 5000 };
+enum { RESOLVE_PROBLEMS_MAX = 9, RESOLVE_NODES_MAX = 5000 };
 
 /* Becomes a condition; at most one of each type, what concerns several Services joined in its message.
  *
@@ -54,6 +54,7 @@ enum { RESOLVE_PROBLEMS_MAX = 8, RESOLVE_NODES_MAX = 5000 };
  *   PortUnsupported     SCTP, and protocols to come                                              forbids sleep
  *   ServiceShared       OtherPods: endpoints that are not the target's                           forbids sleep
  *   BoundExceeded       Frontends, Ports, Nodes                                                  forbids sleep
+ *   PodsUnknown         NoNode, SliceUnreadable: nobody can say whether those are idle            forbids sleep
  *   NotReadyAddresses   PublishNotReady: lull goes by readiness all the same
  *   SessionAffinity     ClientIP: first packets wait for the data plane
  */
@@ -67,8 +68,9 @@ struct resolution {
         size_t n_frontends;
         struct status_endpoint *endpoints; /* at most STATUS_ENDPOINTS_MAX, ready ones first; terminating ones never */
         size_t n_endpoints;
-        size_t n_ready; /* of all endpoints, also of those past the bound */
-        char **nodes;   /* that run its pods, ready or not, or terminating and still serving; each once, sorted */
+        size_t n_ready;      /* of all endpoints, also of those past the bound */
+        char **nodes;        /* that run its pods, ready or not, or terminating and still serving; each once, sorted */
+        uint32_t *node_pods; /* how many, on each of them */
         size_t n_nodes;
         struct status_port *ports; /* on which its pods serve; of a backend without endpoints those that the object's status has */
         size_t n_ports;

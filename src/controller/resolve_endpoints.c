@@ -39,6 +39,8 @@ struct gathering {
         size_t n_backends;
         struct candidate *candidates;
         size_t others, foreign; /* endpoints that are no pods; pods that are not the target's */
+        size_t unplaced;        /* pods whose node is not told */
+        const char *unreadable; /* a slice, or NULL */
         bool too_many_ports;
 };
 
@@ -199,6 +201,8 @@ static int slices_gather(struct gathering *gathering)
                 const struct kube_endpoint_slice *slice = input->slices[i];
                 const struct kube_service *service = slice_service(gathering->resolving, slice);
 
+                if (slice->unreadable)
+                        gathering->unreadable = slice->metadata.name;
                 for (size_t j = 0; service && r >= 0 && j < slice->n_endpoints; j++)
                         r = endpoint_gather(gathering, service, slice, &slice->endpoints[j]);
         }
@@ -323,42 +327,70 @@ static int endpoints_fill(struct gathering *gathering)
         return r;
 }
 
-static int text_compare(const void *a, const void *b)
+/* A terminating pod may be at its last answers, as long as it says that it serves; one on a node that is gone does not. */
+static bool runs(const struct candidate *candidate)
 {
-        return strcmp(*(char *const *)a, *(char *const *)b);
+        return !candidate->foreign && (!candidate->terminating || candidate->serving);
 }
 
-/* A terminating pod may be at its last answers, as long as it says that it serves; one on a node that is gone does not. */
+static int by_node_and_pod(const void *a, const void *b)
+{
+        const struct kube_endpoint *left = (*(struct candidate *const *)a)->endpoint,
+                                   *right = (*(struct candidate *const *)b)->endpoint;
+        int difference = strcmp(left->node, right->node);
+
+        return difference ? difference : strcmp(left->pod_uid, right->pod_uid);
+}
+
+/* Of a list in that order. Returns how many nodes there are, or -ENOMEM. */
+static int nodes_count(struct candidate *const *list, size_t n, struct resolution *resolution)
+{
+        int different = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const struct kube_endpoint *endpoint = list[i]->endpoint, *last = i > 0 ? list[i - 1]->endpoint : NULL;
+                bool other_node = !last || strcmp(endpoint->node, last->node) != 0;
+
+                different += other_node;
+                if (different > RESOLVE_NODES_MAX)
+                        continue;
+                if (other_node) {
+                        resolution->nodes[resolution->n_nodes] = strdup(endpoint->node);
+                        if (!resolution->nodes[resolution->n_nodes])
+                                return -ENOMEM;
+                        resolution->n_nodes++;
+                }
+                resolution->node_pods[resolution->n_nodes - 1] += other_node || strcmp(endpoint->pod_uid, last->pod_uid) != 0;
+        }
+        return different;
+}
+
 static int nodes_fill(struct gathering *gathering)
 {
         struct resolution *resolution = gathering->resolving->resolution;
-        _cleanup_(freep) const char **names = calloc(HASH_COUNT(gathering->candidates) + 1, sizeof(*names));
+        _cleanup_(freep) struct candidate **list = calloc(HASH_COUNT(gathering->candidates) + 1, sizeof(*list));
         struct candidate *candidate, *next;
-        size_t n = 0, different = 0;
+        size_t n = 0;
+        int different;
 
-        if (!names)
+        if (!list)
                 return -ENOMEM;
-        HASH_ITER(hh, gathering->candidates, candidate, next)
-                if (candidate->endpoint->node && !candidate->foreign && (!candidate->terminating || candidate->serving))
-                        names[n++] = candidate->endpoint->node;
-        qsort(names, n, sizeof(*names), text_compare);
-        for (size_t i = 0; i < n; i++)
-                if (i == 0 || strcmp(names[i], names[different - 1]) != 0)
-                        names[different++] = names[i];
-
-        resolution->nodes = calloc(MIN(different, (size_t)RESOLVE_NODES_MAX) + 1, sizeof(*resolution->nodes));
-        if (!resolution->nodes)
-                return -ENOMEM;
-        for (size_t i = 0; i < MIN(different, (size_t)RESOLVE_NODES_MAX); i++) {
-                resolution->nodes[i] = strdup(names[i]);
-                if (!resolution->nodes[i])
-                        return -ENOMEM;
-                resolution->n_nodes++;
+        HASH_ITER(hh, gathering->candidates, candidate, next) {
+                if (runs(candidate) && candidate->endpoint->node)
+                        list[n++] = candidate;
+                else if (runs(candidate))
+                        gathering->unplaced++;
         }
+        qsort(list, n, sizeof(*list), by_node_and_pod);
+        resolution->nodes = calloc(n + 1, sizeof(*resolution->nodes));
+        resolution->node_pods = calloc(n + 1, sizeof(*resolution->node_pods));
+        if (!resolution->nodes || !resolution->node_pods)
+                return -ENOMEM;
+        different = nodes_count(list, n, resolution);
         if (different <= RESOLVE_NODES_MAX)
-                return 0;
+                return MIN(different, 0);
         return resolve_problem_add(gathering->resolving, PROBLEM_BOUND, "Nodes",
-                                   "its pods run on %zu nodes, more than the %d of which lull can keep count for one policy",
+                                   "its pods run on %d nodes, more than the %d of which lull can keep count for one policy",
                                    different, RESOLVE_NODES_MAX);
 }
 
@@ -461,6 +493,25 @@ static int check_shared(struct gathering *gathering)
         return r;
 }
 
+static int check_known(struct gathering *gathering)
+{
+        int r = 0;
+
+        if (gathering->unplaced > 0)
+                r = resolve_problem_add(
+                        gathering->resolving, PROBLEM_PODS_UNKNOWN, "NoNode",
+                        "EndpointSlices do not tell on which node %zu of its pods run, so nobody knows whether they "
+                        "are idle; write nodeName there",
+                        gathering->unplaced);
+        if (r >= 0 && gathering->unreadable)
+                r = resolve_problem_add(
+                        gathering->resolving, PROBLEM_PODS_UNKNOWN, "SliceUnreadable",
+                        "EndpointSlice \"%s\" cannot be read and may name pods of it; the controller's log tells what "
+                        "is wrong with it",
+                        gathering->unreadable);
+        return r;
+}
+
 int resolve_endpoints(struct resolving *resolving)
 {
         _cleanup_(gathering_done) struct gathering gathering = { .resolving = resolving };
@@ -474,5 +525,7 @@ int resolve_endpoints(struct resolving *resolving)
                 r = nodes_fill(&gathering);
         if (r >= 0)
                 r = ports_fill_all(&gathering);
-        return r < 0 ? r : check_shared(&gathering);
+        if (r >= 0)
+                r = check_shared(&gathering);
+        return r < 0 ? r : check_known(&gathering);
 }

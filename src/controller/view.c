@@ -44,6 +44,7 @@ static json_t *idle_json(const struct subject *subject, const struct scale_to_ze
                 .policy = subject->key,
                 .epoch = object->status.epoch,
                 .nodes = resolution ? resolution->nodes : NULL,
+                .pods = resolution ? resolution->node_pods : NULL,
                 .n_nodes = resolution ? resolution->n_nodes : 0,
         };
         uint32_t factor = MAX(object->status.idle_factor, 1u);

@@ -134,9 +134,11 @@ static void service_modified(const char *key, void *old, void *value, void *user
 static int slice_read(const char *key, const json_t *object, void **ret_value, void *userdata)
 {
         const char *field = NULL;
+        int r = log_unreadable(kube_endpoint_slice_read(object, (struct kube_endpoint_slice **)ret_value, &field), "EndpointSlice",
+                               key, field);
 
-        return log_unreadable(kube_endpoint_slice_read(object, (struct kube_endpoint_slice **)ret_value, &field), "EndpointSlice",
-                              key, field);
+        /* Whose pods it names is not known, so nothing in its namespace is put to sleep. */
+        return r == -EBADMSG ? kube_endpoint_slice_unreadable(key, (struct kube_endpoint_slice **)ret_value) : r;
 }
 
 static void slice_release(void *value, void *userdata)
@@ -144,13 +146,21 @@ static void slice_release(void *value, void *userdata)
         kube_endpoint_slice_free(value);
 }
 
+static void slice_is_due(struct area *area, const struct kube_endpoint_slice *slice)
+{
+        if (slice->unreadable)
+                area_is_due(area);
+        else if (slice->service)
+                area_service_is_due(area, slice->service);
+}
+
 static void slice_added(const char *key, void *value, void *userdata)
 {
         const struct kube_endpoint_slice *slice = value;
         struct area *area = area_add(userdata, slice->metadata.namespace, offsetof(struct area, slices), value);
 
-        if (area && slice->service)
-                area_service_is_due(area, slice->service);
+        if (area)
+                slice_is_due(area, slice);
 }
 
 static void slice_deleted(const char *key, void *value, void *userdata)
@@ -160,8 +170,7 @@ static void slice_deleted(const char *key, void *value, void *userdata)
 
         if (!area)
                 return;
-        if (slice->service)
-                area_service_is_due(area, slice->service);
+        slice_is_due(area, slice);
         area_remove(userdata, area, offsetof(struct area, slices), value);
 }
 
@@ -204,7 +213,7 @@ static bool same_workload(const struct node_activity *other, const struct node_w
 {
         const struct node_workload *was = other ? node_activity_find_workload(other, workload->policy) : NULL;
 
-        return was && was->state == workload->state && was->quiet_epoch == workload->quiet_epoch;
+        return was && was->state == workload->state && was->quiet_epoch == workload->quiet_epoch && was->pods == workload->pods;
 }
 
 /* The policies about which @activity says what @other did not. */
@@ -322,8 +331,10 @@ static void lease_deleted(const char *key, void *value, void *userdata)
 
 static int autoscaler_read_one(const char *key, const json_t *object, void **ret_value, void *userdata)
 {
-        return log_unreadable(autoscaler_read(object, (struct autoscaler **)ret_value), "HorizontalPodAutoscaler", key,
-                              "spec.scaleTargetRef");
+        struct autoscaler **ret_autoscaler = (struct autoscaler **)ret_value;
+        int r = log_unreadable(autoscaler_read(object, ret_autoscaler), "HorizontalPodAutoscaler", key, "spec.scaleTargetRef");
+
+        return r == -EBADMSG ? autoscaler_unreadable(key, ret_autoscaler) : r;
 }
 
 static void autoscaler_release(void *value, void *userdata)

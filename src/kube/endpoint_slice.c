@@ -128,3 +128,19 @@ int kube_endpoint_slice_read(const json_t *object, struct kube_endpoint_slice **
         *ret_slice = TAKE_PTR(slice);
         return 0;
 }
+
+int kube_endpoint_slice_unreadable(const char *key, struct kube_endpoint_slice **ret_slice)
+{
+        _cleanup_(kube_endpoint_slice_freep) struct kube_endpoint_slice *slice = calloc(1, sizeof(*slice));
+        size_t length = strcspn(key, "/");
+
+        if (!slice)
+                return -ENOMEM;
+        slice->unreadable = true;
+        slice->metadata.namespace = strndup(key, length);
+        slice->metadata.name = strdup(key[length] ? key + length + 1 : "");
+        if (!slice->metadata.namespace || !slice->metadata.name)
+                return -ENOMEM;
+        *ret_slice = TAKE_PTR(slice);
+        return 0;
+}

@@ -81,6 +81,7 @@ struct kube_endpoint_slice {
         char *managed_by; /* endpointslice.kubernetes.io/managed-by, or NULL */
         char *owner_uid;  /* of its first owner, or NULL */
         bool fqdn;        /* addressType FQDN: endpoints are left out */
+        bool unreadable;  /* only its name and namespace are known */
         struct kube_endpoint *endpoints;
         size_t n_endpoints;
         struct kube_slice_port *ports; /* those without a number are left out: they stand for all ports */
@@ -122,6 +123,8 @@ struct kube_service *kube_service_free(struct kube_service *service);
 DEFINE_CLEANUP(struct kube_service, kube_service_free)
 
 int kube_endpoint_slice_read(const json_t *object, struct kube_endpoint_slice **ret_slice, const char **ret_field);
+/* Stands for one that is there and cannot be read. @key is "namespace/name". */
+int kube_endpoint_slice_unreadable(const char *key, struct kube_endpoint_slice **ret_slice);
 struct kube_endpoint_slice *kube_endpoint_slice_free(struct kube_endpoint_slice *slice);
 DEFINE_CLEANUP(struct kube_endpoint_slice, kube_endpoint_slice_free)
 

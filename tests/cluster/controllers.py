@@ -118,7 +118,7 @@ class Agent:
         self.api.patch(f"{ACTIVITIES}/{self.node}/status", {"status": status})
 
     def workload(self, policy, state, quiet_epoch=-1, **more):
-        self.workloads[policy.key] = {"policy": policy.key, "state": state, "quietEpoch": quiet_epoch, "since": now(), "pods": 1,
+        self.workloads[policy.key] = {"policy": policy.key, "state": state, "quietEpoch": quiet_epoch, "since": now(), "pods": 10,
                                       "openRequests": 0, **more}
         self.write()
 

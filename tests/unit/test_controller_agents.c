@@ -99,7 +99,8 @@ static void cluster_make(struct cluster *cluster)
                 snprintf(name, sizeof(name), "lull-agent-%s", node_names[i]);
                 agents_lease(cluster->agents, &first, 0);
                 agents_lease(cluster->agents, &next, 0);
-                cluster->workloads[i] = (struct node_workload){ .policy = (char *)"a/b", .state = WORKLOAD_IDLE, .quiet_epoch = 7 };
+                cluster->workloads[i] =
+                        (struct node_workload){ .policy = (char *)"a/b", .state = WORKLOAD_IDLE, .quiet_epoch = 7, .pods = 2 };
                 cluster->demands[i] =
                         (struct node_demand){ .policy = (char *)"a/b", .epoch = 7, .first_realtime_ns = 100 - (unsigned)i };
                 cluster->activities[i] = (struct node_activity){
@@ -111,10 +112,12 @@ static void cluster_make(struct cluster *cluster)
 
 static struct evidence ask(const struct cluster *cluster, uint64_t now_ns)
 {
+        static const uint32_t pods[] = { 2, 2 };
         const struct evidence_question question = { .policy = "a/b",
                                                     .epoch = 7,
                                                     .version = 50,
                                                     .nodes = (char *const *)node_names,
+                                                    .pods = pods,
                                                     .n_nodes = 2,
                                                     .who_asks = true,
                                                     .who_has_programmed = true };
@@ -205,6 +208,46 @@ static void no_pods_are_no_evidence(void **state)
         agents_free(cluster.agents);
 }
 
+static void an_agent_that_has_not_seen_all_pods_cannot_call_them_idle(void **state)
+{
+        struct cluster cluster;
+        struct evidence evidence;
+
+        cluster_make(&cluster);
+        cluster.workloads[1].pods = 1;
+        evidence = ask(&cluster, second);
+        assert_false(evidence.idle || evidence.quiet);
+        assert_true(evidence.busy_is_unknown);
+        assert_string_equal(evidence.busy_node, "n2");
+        cluster.workloads[1].pods = 3; /* one more than slices know */
+        evidence = ask(&cluster, second);
+        assert_true(evidence.idle && evidence.quiet);
+        agents_free(cluster.agents);
+}
+
+static void pods_that_no_slice_names_count_where_an_agent_sees_them(void **state)
+{
+        struct node_workload workload = { .policy = (char *)"a/b", .state = WORKLOAD_ACTIVE, .quiet_epoch = 7, .pods = 1 };
+        struct node_activity activity = { .workloads = &workload, .n_workloads = 1, .programmed = 50 };
+        struct kube_lease first = lease("lull-agent-n3", "a", 40), next = lease("lull-agent-n3", "b", 40);
+        struct cluster cluster;
+
+        cluster_make(&cluster);
+        agents_activity(cluster.agents, "n3", &activity);
+        assert_true(ask(&cluster, second).idle); /* it is not alive */
+        agents_lease(cluster.agents, &first, 0);
+        agents_lease(cluster.agents, &next, 0);
+        assert_false(ask(&cluster, second).idle);
+        assert_string_equal(ask(&cluster, second).busy_node, "n3");
+        assert_true(ask(&cluster, second).quiet);
+        workload.state = WORKLOAD_IDLE;
+        workload.quiet_epoch = 6;
+        assert_true(ask(&cluster, second).idle);
+        assert_false(ask(&cluster, second).quiet);
+        assert_string_equal(ask(&cluster, second).unquiet_node, "n3");
+        agents_free(cluster.agents);
+}
+
 static void demand_of_another_epoch_is_old(void **state)
 {
         struct cluster cluster;
@@ -247,6 +290,8 @@ int main(void)
                 cmocka_unit_test(what_a_silent_agent_once_said_is_not_believed),
                 cmocka_unit_test(an_unproven_agent_is_neither_believed_nor_missing),
                 cmocka_unit_test(no_pods_are_no_evidence),
+                cmocka_unit_test(an_agent_that_has_not_seen_all_pods_cannot_call_them_idle),
+                cmocka_unit_test(pods_that_no_slice_names_count_where_an_agent_sees_them),
                 cmocka_unit_test(demand_of_another_epoch_is_old),
                 cmocka_unit_test(every_living_agent_has_to_hold_not_only_those_with_pods),
         };

@@ -437,12 +437,14 @@ static void slices_become_endpoints(void **state)
                                       POD("10.1.0.3", C, "n3", "'ready':false,'serving':false,'terminating':true")) "]",
                   .endpoints = "",
                   .nodes = "" },
-                { .promise = "a pod without node is at none",
+                { .promise = "a pod without node is at none, and forbids sleep",
                   .services = "[" SERVICE("web", HTTP) "]",
                   .slices = "[" SLICE("a", "web", HTTP_8080,
                                       "{'addresses':['10.1.0.1'],'targetRef':{'kind':'Pod','name':'" A "','uid':'u'}}") "]",
                   .endpoints = "10.1.0.1 " A " - ready web/http=8080\n",
-                  .nodes = "" },
+                  .nodes = "",
+                  .problems = "PodsUnknown/NoNode",
+                  .awake = true },
                 { .promise = "several slices and Services of one pod are one endpoint; a named port has the slice's number",
                   .services = "[" SERVICE(
                           "web",
@@ -512,6 +514,47 @@ static void slices_become_endpoints(void **state)
         };
 
         check(rows, ELEMENTSOF(rows));
+}
+
+static void pods_are_counted_once_a_node(void **state)
+{
+        static const struct row row = {
+                .services = "[" SERVICE("web", HTTP) "]",
+                .slices = "[" SLICE("a", "web", HTTP_8080,
+                                    POD("10.1.0.1", A, "n2", READY) "," POD("10.1.0.2", B, "n1", UNREADY) "," POD(
+                                            "10.1.0.3", C, "n2", READY)) "," SLICE("b", "web", HTTP_8080,
+                                                                                   POD("fd01::1", A, "n2", READY)) "]",
+        };
+        _cleanup_(resolution_freep) struct resolution *resolution = NULL;
+        struct fixture fixture;
+
+        fixture_fill(&fixture, &row);
+        assert_int_equal(resolve(&fixture.input, &resolution), 0);
+        assert_int_equal(resolution->n_nodes, 2);
+        assert_int_equal(resolution->node_pods[0], 1);
+        assert_int_equal(resolution->node_pods[1], 2);
+        fixture_done(&fixture);
+}
+
+static void a_slice_that_cannot_be_read_forbids_sleep(void **state)
+{
+        static const struct row row = {
+                .services = "[" SERVICE("web", HTTP) "]",
+                .slices = "[" SLICE("a", "web", HTTP_8080, POD("10.1.0.1", A, "n1", READY)) "]",
+                .problems = "PodsUnknown/SliceUnreadable",
+                .message = "\"broken\"",
+                .awake = true,
+        };
+        _cleanup_(resolution_freep) struct resolution *resolution = NULL;
+        struct fixture fixture;
+
+        fixture_fill(&fixture, &row);
+        assert_int_equal(kube_endpoint_slice_unreadable("shop/broken", &fixture.slices[1]), 0);
+        assert_string_equal(fixture.slices[1]->metadata.namespace, "shop");
+        fixture.input.n_slices = 2;
+        assert_int_equal(resolve(&fixture.input, &resolution), 0);
+        assert_row(&row, resolution);
+        fixture_done(&fixture);
 }
 
 static void whose_pod_it_is_is_known_by_its_name(void **state)
@@ -704,6 +747,8 @@ int main(void)
                 cmocka_unit_test(what_cannot_be_held_is_told),
                 cmocka_unit_test(slices_become_endpoints),
                 cmocka_unit_test(whose_pod_it_is_is_known_by_its_name),
+                cmocka_unit_test(pods_are_counted_once_a_node),
+                cmocka_unit_test(a_slice_that_cannot_be_read_forbids_sleep),
                 cmocka_unit_test(the_bound_spreads_over_nodes),
                 cmocka_unit_test(too_many_frontends_forbid_sleep),
                 cmocka_unit_test(probes_and_parking_are_attached),
