@@ -12,6 +12,7 @@ struct agent_seen {
         uint64_t seen_ns;          /* when the Lease was last seen to change, or first seen */
         uint64_t duration_ns;
         bool proven; /* it has been seen to change */
+        bool told;   /* that it has fallen silent */
         const struct node_activity *activity;
         UT_hash_handle hh;
 };
@@ -141,6 +142,7 @@ int agents_lease(struct agents *agents, const struct kube_lease *lease, uint64_t
         if (r < 0)
                 return r;
         agent->proven = changed;
+        agent->told = false;
         agent->seen_ns = now_ns;
         agent->duration_ns = MIN(lease->duration_seconds * NSEC_PER_SEC, AGENT_FRESH_MAX_NS);
         if (!*lease->holder)
@@ -218,4 +220,18 @@ uint64_t agents_deadline(const struct agents *agents, uint64_t now_ns)
                 if (freshness(agent, now_ns) != AGENT_STALE && (first == 0 || agent->seen_ns + agent->duration_ns < first))
                         first = agent->seen_ns + agent->duration_ns;
         return first;
+}
+
+bool agents_fell_silent(struct agents *agents, uint64_t now_ns)
+{
+        struct agent_seen *agent, *next;
+        bool fell = false;
+
+        HASH_ITER(hh, agents->nodes, agent, next) {
+                if (!agent->renew_time || agent->told || freshness(agent, now_ns) != AGENT_STALE)
+                        continue;
+                agent->told = true;
+                fell = true;
+        }
+        return fell;
 }

@@ -49,5 +49,7 @@ struct agent_view agents_get(const struct agents *agents, const char *node, uint
 int agents_each(const struct agents *agents, uint64_t now_ns, int (*each)(const struct agent_view *agent, void *userdata),
                 void *userdata);
 size_t agents_count(const struct agents *agents, enum agent_freshness freshness, uint64_t now_ns);
-/* When the next one ceases to be what it is, by time alone; 0: never. */
+/* When the next one falls silent, unless its Lease changes before; 0: never. */
 uint64_t agents_deadline(const struct agents *agents, uint64_t now_ns);
+/* Whether one has fallen silent since this was last asked. */
+bool agents_fell_silent(struct agents *agents, uint64_t now_ns);

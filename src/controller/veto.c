@@ -163,7 +163,7 @@ void lasting_conditions(const struct decide_input *input, struct decision *decis
         flapping_condition(input, decision);
         if (input->parking_message && decision->machine.phase != PHASE_AWAKE)
                 conditions_add(&decision->conditions, "NotParked", input->parking_reason ? input->parking_reason : "CannotWrite",
-                               "clients that dial endpoints are refused while it sleeps: %s", input->parking_message);
+                               "%s", input->parking_message);
         if (input->ignores_too_many)
                 conditions_add(
                         &decision->conditions, "IgnoredTruncated", "TooManyPods",

@@ -269,10 +269,15 @@ static void activity_deleted(const char *key, void *value, void *userdata)
 
 static int on_agent_silent(sd_event_source *source, uint64_t usec, void *userdata);
 
+/* For the first that could fall silent; most often its Lease has changed by then, and nothing has happened. */
 static void arm_agent_timer(struct controller *controller)
 {
-        uint64_t deadline = agents_deadline(controller->agents, now_monotonic_ns());
+        uint64_t deadline;
+        int enabled;
 
+        if (sd_event_source_get_enabled(controller->agent_timer, &enabled) > 0)
+                return;
+        deadline = agents_deadline(controller->agents, now_monotonic_ns());
         if (deadline == 0)
                 return;
         sd_event_source_set_time(controller->agent_timer, deadline / NSEC_PER_USEC + 1);
@@ -281,9 +286,13 @@ static void arm_agent_timer(struct controller *controller)
 
 static int on_agent_silent(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        subjects_are_due(userdata);
-        park_nodes_changed(userdata);
-        arm_agent_timer(userdata);
+        struct controller *controller = userdata;
+
+        if (agents_fell_silent(controller->agents, now_monotonic_ns())) {
+                subjects_are_due(controller);
+                park_nodes_changed(controller);
+        }
+        arm_agent_timer(controller);
         return 0;
 }
 

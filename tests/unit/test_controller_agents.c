@@ -45,6 +45,9 @@ static void only_a_lease_that_was_seen_to_change_is_proof_of_life(void **state)
         assert_int_equal(freshness(agents, 170 * second), AGENT_STALE);
         assert_int_equal(agents_deadline(agents, 170 * second), 0);
         assert_int_equal(agents_count(agents, AGENT_STALE, 170 * second), 1);
+        assert_false(agents_fell_silent(agents, 169 * second));
+        assert_true(agents_fell_silent(agents, 170 * second));
+        assert_false(agents_fell_silent(agents, 171 * second));
         agents_lease_gone(agents, &next);
         assert_int_equal(agents_count(agents, AGENT_STALE, 170 * second), 0);
 }
