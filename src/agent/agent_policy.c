@@ -29,8 +29,11 @@ int agent_policy_new(struct node *node, const char *name, struct agent_policy **
         return 0;
 }
 
+/* The oldest version that is not in force stays: later ones are no nearer to it. */
 static void set_unprogrammed(struct agent_policy *policy, uint64_t version)
 {
+        if (version && policy->unprogrammed_version)
+                return;
         if (version && !policy->unprogrammed_version)
                 LIST_INSERT_HEAD(&policy->node->unprogrammed, policy, unprogrammed);
         if (!version && policy->unprogrammed_version)
@@ -162,7 +165,15 @@ static int hold(struct agent_policy *policy, bool anew)
         return 0;
 }
 
-/* The status no longer says to hold. */
+static void let_go(struct agent_policy *policy)
+{
+        agent_policy_forget_endpoints(policy);
+        holding_stop(policy->holding);
+        policy->give_up_ns = 0;
+}
+
+/* The status no longer says to hold. Where it names no endpoints any more either, the data planes have had their time: whether this
+ * node's is proven or not, new flows are better off there than held. */
 static void end_holding(struct agent_policy *policy)
 {
         policy->drained = false;
@@ -173,6 +184,10 @@ static void end_holding(struct agent_policy *policy)
                 holding_refuse(policy->holding);
                 event_log_add(policy->node->events, policy->name, "Refused",
                               "what was held went on to its normal refusal: no endpoint was ready in time");
+                return;
+        }
+        if (policy->object->status.n_endpoints == 0) {
+                let_go(policy);
                 return;
         }
         if (policy->give_up_ns == 0)
@@ -308,8 +323,7 @@ static void give_up(struct agent_policy *policy)
         policy->give_up_ns = 0;
         if (!policy->holding || !holding_is_started(policy->holding))
                 return;
-        agent_policy_forget_endpoints(policy);
-        holding_stop(policy->holding);
+        let_go(policy);
         event_log_add(policy->node->events, policy->name, "GaveUp",
                       "it is Awake, but no endpoint and no data plane answered for 30 s; what was held went on");
 }

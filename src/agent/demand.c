@@ -26,16 +26,14 @@ void agent_policy_reach(struct agent_policy *policy, enum wake_step step, uint64
         histogram_add(&policy->node->wake_steps[step], (double)(at_ns - MIN(wake->zero_ns, at_ns)) / NSEC_PER_SEC);
 }
 
-static int set_demand(struct agent_policy *policy)
+/* Without memory for its source a demand is one all the same. */
+static void set_demand(struct agent_policy *policy)
 {
         const struct flow *flow = &policy->wake.flow;
         char source[ENDPOINT_TEXT_MAX], *copy = NULL;
 
-        if (flow->source_port) {
+        if (flow->source_port)
                 copy = strdup(endpoint_format(&flow->source, flow->source_port, source));
-                if (!copy)
-                        return -ENOMEM;
-        }
         free(policy->demand.source);
         policy->demand = (struct node_demand){
                 .policy = policy->name,
@@ -44,19 +42,14 @@ static int set_demand(struct agent_policy *policy)
                 .held = (uint32_t)holding_parked(policy->holding),
                 .source = copy,
         };
-        return 0;
 }
 
 /* Somebody wants it, and the controllers are to know. */
 static void demand(struct agent_policy *policy)
 {
         struct node *node = policy->node;
-        int r = set_demand(policy);
 
-        if (r < 0) {
-                log_error("policy \"%s\": cannot report demand: %s", policy->name, strerror(-r));
-                return;
-        }
+        set_demand(policy);
         if (!policy->has_demand)
                 LIST_INSERT_HEAD(&node->demanded, policy, demanded);
         policy->has_demand = true;

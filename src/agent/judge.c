@@ -4,11 +4,14 @@
 #include "agent/agent_policy.h"
 #include "base/time.h"
 #include "hold/hold.h"
+#include "kube/reflector.h"
 #include "serve/event_log.h"
 
 #define LOOK_NS (100 * NSEC_PER_MSEC) /* within it, all policies are told of from one look at all connections */
 #define UNWATCHED_NS NSEC_PER_SEC     /* until a pod's cgroup is looked for again */
 #define SLEEP_LONG_NS (10 * NSEC_PER_SEC)
+
+static const char pods_are_stale[] = "which pods are on this node is not known for certain now";
 
 static enum workload_state state_of(enum verdict verdict)
 {
@@ -60,12 +63,14 @@ static struct idle_part part_of(struct agent_policy *policy, struct agent_pod *p
         };
 }
 
-static int judge_all(struct agent_policy *policy, enum depth depth, uint64_t not_before_ns)
+static int judge_all(struct agent_policy *policy, enum depth depth, uint64_t not_before_ns, struct idle_verdict *ret_verdict,
+                     uint64_t *ret_look_ns)
 {
         _cleanup_(freep) struct idle_part *parts = calloc(policy->n_pods, sizeof(*parts));
         _cleanup_(freep) struct workload_snapshot *snapshots = calloc(policy->n_pods, sizeof(*snapshots));
         uint32_t factor = MAX(policy->object->status.idle_factor, 1U);
         struct agent_pod *pod;
+        struct idle_verdict verdict;
         bool unwatched = false;
         size_t n = 0;
 
@@ -77,8 +82,9 @@ static int judge_all(struct agent_policy *policy, enum depth depth, uint64_t not
                 unwatched |= !pod->workload;
                 n++;
         }
-        idle_judge_all(policy->object->policy, parts, n, 0, factor, now_monotonic_ns(), &policy->verdict);
-        policy->look_ns = unwatched ? now_monotonic_ns() + UNWATCHED_NS : policy->verdict.look_again_ns;
+        idle_judge_all(policy->object->policy, parts, n, 0, factor, now_monotonic_ns(), &verdict);
+        *ret_look_ns = unwatched ? now_monotonic_ns() + UNWATCHED_NS : verdict.look_again_ns;
+        *ret_verdict = verdict;
         return 0;
 }
 
@@ -92,16 +98,22 @@ static void judge_unknown(struct agent_policy *policy, const char *reason)
 static void look(struct agent_policy *policy)
 {
         const struct policy *spec = policy->object->policy;
-
+        uint64_t not_before_ns;
         int r;
 
         if (!spec) {
                 judge_unknown(policy, "its spec is wrong");
                 return;
         }
-        r = judge_all(policy, TOTALS, 0);
-        if (r >= 0 && policy->verdict.verdict == VERDICT_IDLE)
-                r = judge_all(policy, CONNECTIONS, now_monotonic_ns() - MIN(spec->idle.after_ns / 4, 5 * NSEC_PER_SEC));
+        if (kube_reflector_is_stale(policy->node->pods)) {
+                judge_unknown(policy, pods_are_stale);
+                return;
+        }
+        r = judge_all(policy, TOTALS, 0, &policy->verdict, &policy->look_ns);
+        if (r >= 0 && policy->verdict.verdict == VERDICT_IDLE) {
+                not_before_ns = now_monotonic_ns() - MIN(spec->idle.after_ns / 4, 5 * NSEC_PER_SEC);
+                r = judge_all(policy, CONNECTIONS, not_before_ns, &policy->verdict, &policy->look_ns);
+        }
         if (r < 0)
                 judge_unknown(policy, strerror(-r));
 }
@@ -145,6 +157,23 @@ static const char *pod_objection(struct agent_policy *policy, struct agent_pod *
         return NULL;
 }
 
+/* A vote confirms the verdict that the sleep began with, as everything stands now. An operator's sleep does not ask for idleness. */
+static const char *no_longer_idle(struct agent_policy *policy)
+{
+        const char *reason = policy->object->status.last_sleep_reason;
+        struct idle_verdict verdict;
+        uint64_t look_ns;
+
+        if (policy->quiet_epoch == policy->epoch || (reason && strcmp(reason, "Manual") == 0))
+                return NULL;
+        if (judge_all(policy, CONNECTIONS, now_monotonic_ns(), &verdict, &look_ns) < 0)
+                return "its activity cannot be read";
+        if (verdict.verdict == VERDICT_IDLE)
+                return NULL;
+        policy->verdict = verdict;
+        return policy->verdict.reason;
+}
+
 static const char *objection(struct agent_policy *policy)
 {
         const char *reason = NULL;
@@ -152,12 +181,14 @@ static const char *objection(struct agent_policy *policy)
 
         if (!policy->object->policy)
                 return "its spec is wrong";
+        if (kube_reflector_is_stale(policy->node->pods))
+                return pods_are_stale;
         if (policy->holding && (holding_has_demand(policy->holding) || holding_parked(policy->holding) > 0))
                 return "a first packet is held";
         LIST_FOREACH(pod, &policy->pods, others)
         if (!reason)
                 reason = pod_objection(policy, pod);
-        return reason;
+        return reason ? reason : no_longer_idle(policy);
 }
 
 static void vote(struct agent_policy *policy)
@@ -205,8 +236,15 @@ void agent_policy_judge(struct agent_policy *policy)
         agent_policy_arm_timer(policy);
 }
 
+/* For people: it moves neither the time of the next judgement nor, while votes are watched, the verdict that they rest on. */
 void agent_policy_look(struct agent_policy *policy)
 {
-        if (policy->n_pods > 0 && policy->object->policy)
-                judge_all(policy, CONNECTIONS, now_monotonic_ns() - LOOK_NS);
+        struct idle_verdict verdict;
+        uint64_t look_ns;
+
+        if (policy->n_pods == 0 || !policy->object->policy)
+                return;
+        if (judge_all(policy, CONNECTIONS, now_monotonic_ns() - LOOK_NS, &verdict, &look_ns) >= 0 &&
+            policy->phase != PHASE_SLEEPING)
+                policy->verdict = verdict;
 }

@@ -87,7 +87,10 @@ static int watch(struct agent_policy *policy, struct agent_pod *pod)
         r = pod_cgroup_find(policy->node->cgroup, pod->uid, &cgroup);
         if (r < 0)
                 return r;
-        return workload_new(policy->node->activity, &settings, cgroup, pod, &pod->workload);
+        r = workload_new(policy->node->activity, &settings, cgroup, pod, &pod->workload);
+        if (r >= 0) /* what happened before is not known, so it counts as activity */
+                pod->since_ns = now_monotonic_ns();
+        return r;
 }
 
 void agent_policy_watch(struct agent_policy *policy, struct agent_pod *pod)
@@ -128,7 +131,6 @@ static int add_pod(struct agent_policy *policy, const char *key, const struct ku
         pod = calloc(1, sizeof(*pod));
         if (!pod)
                 return -ENOMEM;
-        pod->since_ns = now_monotonic_ns();
         pod->key = strdup(key);
         pod->uid = strdup(kube_pod->metadata.uid);
         if (!pod->key || !pod->uid) {

@@ -24,7 +24,7 @@ struct report {
         struct kube_request *request;
         json_t *sent;    /* the status that the request has */
         json_t *written; /* what the API server has, as far as is known; or NULL */
-        bool urgent;
+        bool urgent, sent_urgent;
         uint64_t due_ns;      /* when it is to be written; UINT64_MAX: nothing changed */
         uint64_t earliest_ns; /* the rules allow none before */
         uint64_t retry_ns;    /* 0: the last write was done */
@@ -52,6 +52,9 @@ static void failed(struct report *report, const char *problem)
         report->retry_ns = wait;
         report->earliest_ns = now_monotonic_ns() + wait / 2 + (uint64_t)((double)wait / 2 * kube_chance());
         report->due_ns = 0;
+        report->urgent |= report->sent_urgent;
+        json_decref(report->written); /* it may have been done all the same */
+        report->written = NULL;
         send_or_wait(report);
 }
 
@@ -145,6 +148,7 @@ static void write_status(struct report *report)
                 return;
         }
 
+        report->sent_urgent = report->urgent;
         report->earliest_ns = now_monotonic_ns() + REPORT_INTERVAL_NS;
         if (r == 0)
                 r = patch(report);

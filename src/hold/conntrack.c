@@ -49,6 +49,7 @@ static struct mnl_socket *open_socket(int flags)
 int conntrack_new(sd_event *event, conntrack_callback callback, void *userdata, struct conntrack **ret_conntrack)
 {
         _cleanup_(conntrack_freep) struct conntrack *conntrack = calloc(1, sizeof(*conntrack));
+        const struct timeval patience = { .tv_usec = 100 * 1000 }; /* the kernel answers at once, or its answer is lost */
         int size = EVENT_RECEIVE_BYTES, r;
 
         if (!conntrack)
@@ -60,6 +61,7 @@ int conntrack_new(sd_event *event, conntrack_callback callback, void *userdata, 
         conntrack->events = open_socket(SOCK_NONBLOCK);
         if (!conntrack->requests || !conntrack->events)
                 return -errno;
+        (void)setsockopt(mnl_socket_get_fd(conntrack->requests), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
         (void)setsockopt(mnl_socket_get_fd(conntrack->events), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 
         r = sd_event_add_io(event, &conntrack->source, mnl_socket_get_fd(conntrack->events), EPOLLIN, on_events, conntrack);
@@ -178,9 +180,18 @@ static void put_tcp_state(struct nlmsghdr *header, uint8_t state)
         mnl_attr_nest_end(header, information);
 }
 
+/* An answer that came too late for the request it belongs to. */
+static bool is_stale(const struct conntrack *conntrack, ssize_t n, uint32_t sequence)
+{
+        const struct nlmsghdr *header = (const struct nlmsghdr *)conntrack->buffer;
+
+        return mnl_nlmsg_ok(header, (int)n) && header->nlmsg_seq != sequence;
+}
+
 /* Sends what begin() began and handles the one message that comes back. */
 static int run(struct conntrack *conntrack, const struct nlmsghdr *header, mnl_cb_t callback, void *userdata)
 {
+        uint32_t sequence = header->nlmsg_seq;
         ssize_t n;
 
         if (mnl_socket_sendto(conntrack->requests, header, header->nlmsg_len) < 0)
@@ -188,11 +199,11 @@ static int run(struct conntrack *conntrack, const struct nlmsghdr *header, mnl_c
 
         do
                 n = mnl_socket_recvfrom(conntrack->requests, conntrack->buffer, sizeof(conntrack->buffer));
-        while (n < 0 && errno == EINTR);
+        while ((n < 0 && errno == EINTR) || (n >= 0 && is_stale(conntrack, n, sequence)));
         if (n < 0)
-                return -errno;
-        return mnl_cb_run(conntrack->buffer, (size_t)n, header->nlmsg_seq, mnl_socket_get_portid(conntrack->requests), callback,
-                          userdata) < 0
+                return errno == EAGAIN ? -ETIMEDOUT : -errno;
+        return mnl_cb_run(conntrack->buffer, (size_t)n, sequence, mnl_socket_get_portid(conntrack->requests), callback, userdata) <
+                               0
                        ? -errno
                        : 0;
 }

@@ -93,7 +93,7 @@ static struct held_frontend *find_frontend(const struct hold *hold, const struct
 }
 
 /* A packet nobody holds any more goes on at once: its policy is awake. After a restart, until all policies are known, its
- * retransmission finds the policy that it belongs to. */
+ * retransmission finds the policy that it belongs to; but for no longer than a planned stop may take. */
 static int on_packet(void *userdata, void *data, size_t size)
 {
         struct hold *hold = userdata;
@@ -110,7 +110,7 @@ static int on_packet(void *userdata, void *data, size_t size)
         frontend = find_frontend(hold, packet);
         if (frontend) {
                 park(hold, frontend, packet);
-        } else if (!hold->settled) {
+        } else if (!hold->settled && now_monotonic_ns() < hold->began_ns + PLANNED_STOP_NS) {
                 drop(hold, packet->slot, DAEMON_DROPPED_UNSETTLED);
         } else {
                 release_packet(hold, packet, DAEMON_RELEASED_LATE);
@@ -360,6 +360,7 @@ int hold_new(const struct hold_config *config, const struct hold_callbacks *call
                 return r;
         }
 
+        hold->began_ns = now_monotonic_ns();
         hold->left_heartbeat_ns = hold_hooks_control(hold->hooks)->heartbeat_ns;
         beat_on(hold);
         hold_hooks_control(hold->hooks)->hold_until_ns = 0;
@@ -389,7 +390,9 @@ struct hold *hold_suspend(struct hold *hold)
                 return NULL;
 
         beat(hold);
-        __atomic_store_n(&hold_hooks_control(hold->hooks)->hold_until_ns, now_monotonic_ns() + PLANNED_STOP_NS, __ATOMIC_RELAXED);
+        if (hold->settled) /* else nothing here is known to be asleep, and one restart after the other would never fail open */
+                __atomic_store_n(&hold_hooks_control(hold->hooks)->hold_until_ns, now_monotonic_ns() + PLANNED_STOP_NS,
+                                 __ATOMIC_RELAXED);
         TAILQ_FOREACH(holding, &hold->holdings, link) {
                 release_none(holding, DAEMON_DROPPED_RESTART);
                 holding->started = false;

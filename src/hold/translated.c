@@ -23,6 +23,8 @@ enum { BATCH = 64 }; /* flows handed on before the event loop gets its turn */
 #define UNPROVEN_MAX_NS (60 * NSEC_PER_SEC)
 /* With all endpoints resting for longer than this, a flow goes by the data plane where that is proven. */
 #define REST_NS (5 * NSEC_PER_MSEC)
+/* After a failure of this host's own, which passes. */
+#define ENTRY_AGAIN_NS (25 * NSEC_PER_MSEC)
 
 static void prove(struct held_frontend *frontend)
 {
@@ -320,6 +322,32 @@ static enum attempt try_plane(struct held_frontend *frontend, struct parked_flow
         return ATTEMPT_DONE;
 }
 
+/* What stands in the way of one flow, or of one endpoint, is not held against the others. */
+static enum attempt not_given(struct held_frontend *frontend, struct parked_flow *flow, struct endpoint *endpoint, int error,
+                              uint64_t now_ns)
+{
+        struct flow readable = flow_from_wire(&flow->key);
+        char text[FLOW_TEXT_MAX];
+
+        log_debug("%s: the kernel takes no entry: %s", flow_format(&readable, text), strerror(-error));
+        switch (error) {
+        case -EEXIST: /* the endpoint's answers would be another connection's */
+                return try_plane(frontend, flow, now_ns);
+        case -ENETUNREACH:
+        case -EHOSTUNREACH:
+                endpoint_failed(endpoint, now_ns);
+                __attribute__((fallthrough));
+        case -ENOMEM:
+        case -ENOBUFS:
+        case -ETIMEDOUT:
+                frontend->translated->look_ns = MIN(frontend->translated->look_ns, now_ns + ENTRY_AGAIN_NS);
+                return ATTEMPT_LATER;
+        default:
+                frontend->translated->way = WAY_REFUSED;
+                return try_plane(frontend, flow, now_ns);
+        }
+}
+
 static enum attempt try_direct(struct held_frontend *frontend, struct parked_flow *flow, uint64_t now_ns)
 {
         struct translated *translated = frontend->translated;
@@ -339,15 +367,7 @@ static enum attempt try_direct(struct held_frontend *frontend, struct parked_flo
         }
 
         r = direct_give(frontend->holding->hold, flow, endpoint, now_ns);
-        if (r < 0) {
-                char text[FLOW_TEXT_MAX];
-
-                log_debug("%s: the kernel takes no entry, waiting for the data plane: %s", flow_format(&readable, text),
-                          strerror(-r));
-                translated->way = WAY_REFUSED;
-                return try_plane(frontend, flow, now_ns);
-        }
-        return ATTEMPT_DONE;
+        return r < 0 ? not_given(frontend, flow, endpoint, r, now_ns) : ATTEMPT_DONE;
 }
 
 static bool release_waiting(struct held_frontend *frontend, uint64_t now_ns)
