@@ -90,8 +90,8 @@ struct hold {
         size_t n_started;
         bool settled;
         unsigned beats;
-        uint64_t demand_counted;    /* packets that were demand, when the map was last read */
-        unsigned consumed_now;      /* records of the ring buffer, in this turn */
+        uint64_t demand_counted; /* packets that were demand, when the map was last read */
+        unsigned consumed_now;   /* records of the ring buffer, in this turn */
         uint64_t began_ns;
         uint64_t left_heartbeat_ns; /* the last one of an earlier daemon; 0: there was none */
         uint64_t expiry_armed_ns;   /* 0: the timer is off */

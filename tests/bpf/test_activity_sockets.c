@@ -30,9 +30,10 @@ struct setup {
         sd_event *event;
         struct activity *activity;
         struct workload *workload;
-        struct frontend frontends[2];
+        struct workload_port ports[2];
         struct ignore_rule rule;
         struct policy policy;
+        struct workload_settings settings;
         struct bound bound;
 };
 
@@ -60,7 +61,7 @@ static void start(struct setup *setup)
         static const struct activity_callbacks callbacks = { .bound = on_bound };
 
         assert_int_equal(activity_new(setup->event, MACHINE_BPFFS, &callbacks, &setup->activity), 0);
-        assert_int_equal(workload_new(setup->activity, &setup->policy, setup->inside, setup, &setup->workload), 0);
+        assert_int_equal(workload_new(setup->activity, &setup->settings, setup->inside, setup, &setup->workload), 0);
 }
 
 static void stop(struct setup *setup, bool keep_pins)
@@ -82,13 +83,13 @@ static int set_up(void **state)
         assert_int_equal(mkdir(setup->outside, 0755), 0);
         enter(setup->outside);
 
-        setup->frontends[0] = (struct frontend){ .port = PORT, .protocol = IPPROTO_TCP };
-        setup->frontends[1] = (struct frontend){ .port = PORT, .protocol = IPPROTO_UDP };
+        setup->ports[0] = (struct workload_port){ PORT, IPPROTO_TCP };
+        setup->ports[1] = (struct workload_port){ PORT, IPPROTO_UDP };
         setup->policy = (struct policy){ .name = (char *)"web",
-                                         .frontends = setup->frontends,
-                                         .n_frontends = 2,
                                          .ignore = &setup->rule,
                                          .idle = { .after_ns = 60 * NSEC_PER_SEC, .request_timeout_ns = 60 * NSEC_PER_SEC } };
+        setup->settings =
+                (struct workload_settings){ .name = "web", .policy = &setup->policy, .ports = setup->ports, .n_ports = 2 };
         assert_int_equal(sd_event_new(&setup->event), 0);
         start(setup);
         *state = setup;
@@ -229,16 +230,14 @@ static struct workload_snapshot look_since(struct workload *workload, uint64_t n
 static void one_look_at_all_connections_serves_who_asks_for_no_later_one(void **state)
 {
         struct setup *setup = *state;
-        struct frontend elsewhere = { .port = ELSEWHERE_PORT, .protocol = IPPROTO_TCP };
-        struct policy policy = {
-                .name = (char *)"elsewhere", .frontends = &elsewhere, .n_frontends = 1, .idle = setup->policy.idle
-        };
+        struct workload_port elsewhere = { ELSEWHERE_PORT, IPPROTO_TCP };
+        struct workload_settings settings = { .name = "elsewhere", .policy = &setup->policy, .ports = &elsewhere, .n_ports = 1 };
         struct pair pair = connect_pair(setup, setup->inside, setup->outside, PORT), other;
         struct workload_snapshot snapshot;
         struct workload *workload;
         uint64_t before = now_monotonic_ns();
 
-        assert_int_equal(workload_new(setup->activity, &policy, setup->outside, NULL, &workload), 0);
+        assert_int_equal(workload_new(setup->activity, &settings, setup->outside, NULL, &workload), 0);
         say(pair.client, pair.server, "question");
         assert_int_equal(look(setup).open_requests, 1);
         say(pair.server, pair.client, "answer");
@@ -322,7 +321,7 @@ static void its_own_connection_elsewhere_is_outbound_and_counts_only_if_held(voi
         assert_int_equal(look(setup).last_ns, 0);
 
         setup->policy.idle.outbound = SILENCE_HOLD;
-        assert_int_equal(workload_update(setup->workload, &setup->policy), 0);
+        assert_int_equal(workload_update(setup->workload, &setup->settings), 0);
         assert_int_not_equal(look(setup).last_ns, 0);
         close_pair(&pair);
         assert_int_equal(look(setup).outbound, 0);
@@ -337,8 +336,8 @@ static void a_port_that_is_not_the_policys_counts_once_it_becomes_so(void **stat
         assert_int_equal(look(setup).connections, 0);
         assert_int_equal(look(setup).last_ns, 0);
 
-        setup->frontends[0].port = OTHER_PORT;
-        assert_int_equal(workload_update(setup->workload, &setup->policy), 0);
+        setup->ports[0].port = OTHER_PORT;
+        assert_int_equal(workload_update(setup->workload, &setup->settings), 0);
         assert_int_equal(look(setup).connections, 1);
         say(pair.client, pair.server, "again");
         assert_int_equal(look(setup).open_requests, 1);
@@ -356,7 +355,7 @@ static void an_ignored_peer_counts_for_nothing(void **state)
                 setup->rule = (struct ignore_rule){ .port = prefixes[i] ? 0 : PORT };
                 if (prefixes[i])
                         assert_int_equal(prefix_parse(prefixes[i], &setup->rule.prefix), 0);
-                assert_int_equal(workload_update(setup->workload, &setup->policy), 0);
+                assert_int_equal(workload_update(setup->workload, &setup->settings), 0);
 
                 pair = connect_pair(setup, setup->inside, setup->outside, PORT);
                 say(pair.client, pair.server, "probe");
@@ -367,7 +366,7 @@ static void an_ignored_peer_counts_for_nothing(void **state)
         }
 
         assert_int_equal(prefix_parse("10.0.0.0/8", &setup->rule.prefix), 0);
-        assert_int_equal(workload_update(setup->workload, &setup->policy), 0);
+        assert_int_equal(workload_update(setup->workload, &setup->settings), 0);
         pair = connect_pair(setup, setup->inside, setup->outside, PORT);
         say(pair.client, pair.server, "question");
         assert_int_equal(look(setup).open_requests, 1);
