@@ -22,12 +22,12 @@ def fixture_agent(cluster, crds, namespace, tmp_path):
     started = []
 
     def start(node="n1", *options):
-        started.append(agents.Agent(cluster, node, namespace, tmp_path, *options).start())
-        return started[-1]
+        started.append(agents.Agent(cluster, node, namespace, tmp_path, *options))
+        return started[-1].start()  # one that fails to start must not live on: it would write the same NodeActivity
     yield start
     statuses = []
     for one in started:
-        if one.process.poll() is None:
+        if one.process and one.process.poll() is None:
             statuses.append(one.stop())
         one.forget()
         cluster.api.delete(f"{agents.API}/nodeactivities/{one.node}")
