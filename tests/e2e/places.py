@@ -29,7 +29,7 @@ class Dialled:
 class Dialler(threading.Thread):
     """Opens connections from within a place at given times, each asks once. One thread: it must not slow down what it measures."""
 
-    def __init__(self, place, address, port, offsets, timeout=60):
+    def __init__(self, place, address, port, offsets, timeout=150):
         super().__init__(daemon=True)
         self.place, self.address, self.offsets, self.timeout = place, (address, port), iter(offsets), timeout
         self.done, self.halted = [], threading.Event()
@@ -108,7 +108,7 @@ class Dialler(threading.Thread):
         return self.finish()
 
 
-def dialling(place, address, port=80, count=1, every=0.0, timeout=60):
+def dialling(place, address, port=80, count=1, every=0.0, timeout=150):
     """Begins that many connections; finish() or halt() tells of them. count=None goes on until halt()."""
     def offsets():
         number = 0
@@ -120,7 +120,7 @@ def dialling(place, address, port=80, count=1, every=0.0, timeout=60):
     return dialler
 
 
-def dial(place, address, port=80, timeout=60):
+def dial(place, address, port=80, timeout=150):
     """One connection, to its answer."""
     [dialled] = dialling(place, address, port, timeout=timeout).finish()
     return dialled
@@ -138,7 +138,7 @@ class Within:
         self.place, self.namespace = place, place.namespace
         self.connect, self.get = place.connect, place.get
 
-    def dial(self, address, port=80, timeout=60):
+    def dial(self, address, port=80, timeout=150):
         return dial(self.place, address, port, timeout)
 
 
@@ -148,7 +148,7 @@ class PodPlace:
     def __init__(self, cluster, pod):
         self.cluster, self.pod = cluster, pod
 
-    def dial(self, address, port=80, timeout=60):
+    def dial(self, address, port=80, timeout=150):
         host = f"[{address}]" if ":" in address else address
         began = time.monotonic()
         try:

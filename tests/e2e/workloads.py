@@ -2,7 +2,7 @@
 """Workloads that sleep: a Deployment, a Service and a ScaleToZero, at zero replicas from the start."""
 import dataclasses
 
-from lullcluster import api, objects
+from lullcluster import objects
 
 import lull as deployed
 
@@ -11,10 +11,10 @@ SERVICES = "/api/v1/namespaces/{}/services"
 
 
 def policy(name="web", **spec):
-    """Falls asleep when told otherwise only: a test that measures a wake must not meet a sleep."""
+    """Falls asleep when told otherwise only: a test of a wake must not meet a sleep. It holds for long: machines of tests are slow."""
     spec = {"target": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}, **spec}
     spec["idle"] = {"after": "1h", **spec.get("idle", {})}
-    spec["wake"] = {"holdTimeout": "30s", **spec.get("wake", {})}
+    spec["wake"] = {"holdTimeout": "2m", **spec.get("wake", {})}
     return {"apiVersion": "lull.dev/v1alpha1", "kind": "ScaleToZero", "metadata": {"name": name}, "spec": spec}
 
 
@@ -48,10 +48,12 @@ class Workload:
         self.lull.until_held(self.namespace, self.name)
         return policy_asleep
 
-    def until_condition(self, kind, status="True", timeout=60):
-        """Waits for a condition of the policy; returns the condition."""
-        met = self.lull.until_policy(self.namespace, lambda policy: api.condition(policy, kind) == status, self.name, timeout)
-        return next(entry for entry in met["status"]["conditions"] if entry["type"] == kind)
+    def until_condition(self, kind, said="", timeout=60):
+        """Waits for a condition of the policy that holds and says this; returns it."""
+        def holding(policy):
+            return [entry for entry in policy.get("status", {}).get("conditions", ())
+                    if entry["type"] == kind and entry["status"] == "True" and said in entry["message"]]
+        return holding(self.lull.until_policy(self.namespace, holding, self.name, timeout))[0]
 
     def status(self):
         return self.lull.policy(self.namespace, self.name)["status"]
