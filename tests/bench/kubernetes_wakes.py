@@ -91,7 +91,8 @@ def measure_wakes(report, setting):
         answered = [one[0] for one in with_lull]
         add_first_bytes(report, app, "lull", answered)
         add_first_bytes(report, app, "scaled by hand, the client retries", by_hand)
-        report.add_ratio(f"cold start through lull ÷ scale-to-ready, {app.title} ({1000 * statistics.median(to_ready):.0f} ms)",
+        report.add_percentiles(f"scale-to-ready, {app.title}", "ms", milliseconds(to_ready), p50=None)
+        report.add_ratio(f"cold start through lull ÷ scale-to-ready, {app.title}",
                          [one.seconds for one in answered], to_ready, 1.05)
         if app.period:
             report.add_percentiles(f"the app listens → first packet at the pod, {app.title}", "ms",

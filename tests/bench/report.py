@@ -49,10 +49,11 @@ class Report:
         path.write_text(json.dumps(self.rows, indent=1) + "\n", encoding="utf-8")
 
     def add_to(self, path):
-        """Replaces what was there of this prefix, and leaves the rest."""
+        """Replaces what was measured again, and leaves the rest."""
         known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-        kept = [row for row in known if not row["name"].startswith(self.prefix)]
         added = [{**row, "name": self.prefix + row["name"]} for row in self.rows]
+        names = {row["name"] for row in added}
+        kept = [row for row in known if row["name"] not in names]
         path.write_text(json.dumps(kept + added, indent=1) + "\n", encoding="utf-8")
 
     def summary(self):
