@@ -437,12 +437,12 @@ static void decide_follower(struct deciding *deciding)
         decision->write = moved(deciding);
 }
 
-/* A policy that is to go away leaves nothing asleep that would not be woken any more. */
+/* A policy that is to go away leaves nothing asleep that would not be woken any more. What could not be read may be asleep. */
 static bool may_be_removed(const struct deciding *deciding)
 {
         const struct decide_input *input = deciding->input;
         const struct phase_machine *machine = &deciding->decision->machine;
-        bool is_hopeless = input->target->problem || (input->target->known && !input->target->exists);
+        bool is_hopeless = input->target->final || (input->target->known && !input->target->exists);
 
         if (input->rival || is_hopeless)
                 return true;

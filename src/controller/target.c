@@ -119,6 +119,7 @@ static void scale_show(const struct watched_object *object, struct target_state 
         const struct kube_scale *scale = object->scale;
 
         state->problem = object->scale_problem;
+        state->stale |= object->scale_problem != NULL;
         state->known = scale != NULL;
         if (!scale)
                 return;
@@ -146,7 +147,7 @@ void target_read(const struct target *target, struct target_state *ret_state)
         const struct watched_object *object = target->object;
         const struct watched_kind *kind = object->kind;
         const struct target_object *value = kind->reflector ? kube_reflector_get(kind->reflector, object->key) : NULL;
-        struct target_state state = { .selector = "", .uid = "", .problem = kind->problem };
+        struct target_state state = { .selector = "", .uid = "", .problem = kind->problem, .final = kind->problem && kind->final };
         struct seen_scale seen;
 
         state.stale = !kind->reflector || kube_reflector_is_stale(kind->reflector);

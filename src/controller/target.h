@@ -25,6 +25,7 @@ struct target_state {
         const char *selector;     /* of its pods, text form, or "" */
         const char *uid;
         const char *failure; /* why it makes no pods, from its conditions ("exceeded quota: …"), or NULL */
+        bool final;          /* there is no such kind, or it cannot be scaled: no object of it is asleep */
         const char *problem; /* why the kind cannot be scaled, or is not known, for people; or NULL */
 };
 

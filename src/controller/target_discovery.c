@@ -55,7 +55,7 @@ static bool has_scale(const json_t *resources, const char *name)
         return false;
 }
 
-static _printf_(2, 3) void fail(struct watched_kind *kind, const char *format, ...)
+static _printf_(3, 4) void fail(struct watched_kind *kind, bool final, const char *format, ...)
 {
         char *problem = NULL;
         va_list arguments;
@@ -64,6 +64,7 @@ static _printf_(2, 3) void fail(struct watched_kind *kind, const char *format, .
         if (vasprintf(&problem, format, arguments) < 0)
                 problem = NULL;
         va_end(arguments);
+        kind->final = final;
         watched_kind_set_problem(kind, problem);
         watched_kind_retry_later(kind); /* it may be installed, or changed */
 }
@@ -74,19 +75,19 @@ static void resources_evaluate(struct watched_kind *kind, const json_t *resource
         const char *name = json_string_value(json_object_get(resource, "name"));
 
         if (!resource) {
-                fail(kind, "%s has no kind \"%s\"; correct spec.target.kind or spec.target.apiVersion", kind->api_version,
+                fail(kind, true, "%s has no kind \"%s\"; correct spec.target.kind or spec.target.apiVersion", kind->api_version,
                      kind->kind);
                 return;
         }
         if (json_is_false(json_object_get(resource, "namespaced"))) {
-                fail(kind,
+                fail(kind, true,
                      "a %s is in no namespace, and only what is in the policy's own can be its target; name the object there "
                      "that makes the pods, like a Deployment",
                      kind->kind);
                 return;
         }
         if (!has_scale(resources, name)) {
-                fail(kind,
+                fail(kind, true,
                      "a %s of %s has no scale subresource, by which lull sets replicas; name the object that makes its pods and has "
                      "one, like a Deployment, or give its CustomResourceDefinition subresources.scale",
                      kind->kind, kind->api_version);
@@ -99,7 +100,7 @@ static void resources_evaluate(struct watched_kind *kind, const json_t *resource
         if (!kind->resource || watched_kind_watch(kind) < 0) {
                 free(kind->resource);
                 kind->resource = NULL;
-                fail(kind, "out of memory");
+                fail(kind, false, "out of memory");
                 return;
         }
         watched_kind_set_problem(kind, NULL);
@@ -113,10 +114,10 @@ static void on_done(const struct kube_reply *reply, void *userdata)
         if (kube_reply_is_ok(reply))
                 resources_evaluate(kind, json_object_get(reply->body, "resources"));
         else if (reply->status.code == 404)
-                fail(kind, "the API server has no \"%s\"; install what defines %s there, or correct spec.target.apiVersion",
+                fail(kind, true, "the API server has no \"%s\"; install what defines %s there, or correct spec.target.apiVersion",
                      kind->api_version, kind->kind);
         else
-                fail(kind, "it is not known what a %s of %s is: the API server answered: %s", kind->kind, kind->api_version,
+                fail(kind, false, "it is not known what a %s of %s is: the API server answered: %s", kind->kind, kind->api_version,
                      *reply->status.message ? reply->status.message : strerror(-reply->error));
 }
 
@@ -129,7 +130,7 @@ int target_discovery_start(struct watched_kind *kind)
         _cleanup_(freep) char *path = NULL;
 
         if (!api_version_is_sound(kind->api_version)) {
-                fail(kind, "spec.target.apiVersion \"%s\" is not one; write it like apps/v1", kind->api_version);
+                fail(kind, true, "spec.target.apiVersion \"%s\" is not one; write it like apps/v1", kind->api_version);
                 return 0;
         }
         if (asprintf(&path, "%s/%s", strchr(kind->api_version, '/') ? "/apis" : "/api", kind->api_version) < 0) {

@@ -64,6 +64,7 @@ struct watched_kind {
         sd_event_source *timer; /* what could not be had is asked for again */
         uint64_t retry_ns;      /* the next delay */
         char *problem;          /* why it is not to be scaled, or NULL */
+        bool final;             /* ... as far as the server itself says: not for want of an answer */
         struct watched_object *objects;
         LIST_ENTRY(watched_kind) of_all;
 };

@@ -36,7 +36,7 @@ void watched_object_forget_scale(struct watched_object *object)
 
 static void scale_failed(struct watched_object *object, const char *why)
 {
-        watched_object_forget_scale(object);
+        free(object->scale_problem);
         if (asprintf(&object->scale_problem, "the replicas of %s %s cannot be read: %s", object->kind->kind, object->name, why) < 0)
                 object->scale_problem = NULL;
         object->scale_wanted = true;

@@ -466,6 +466,14 @@ static void a_deleted_policy_leaves_nothing_asleep(void **state)
         world.object.metadata.deleting = true;
         no_target(&world);
         assert_true(look(&world)->remove_finalizer);
+
+        world_make(&world, PHASE_ASLEEP);
+        world.object.metadata.deleting = true;
+        unknown_target(&world);
+        world.target.problem = "the API server answered: too many requests";
+        assert_false(look(&world)->remove_finalizer);
+        world.target.final = true;
+        assert_true(look(&world)->remove_finalizer);
 }
 
 static void the_same_client_right_after_each_sleep_doubles_the_idle_time(void **state)

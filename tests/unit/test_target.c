@@ -331,7 +331,7 @@ static void any_kind_with_scale_is_found_and_asked_for_its_scale(void **state)
 
         event(watch, "MODIFIED", CREW("10"));
         answer(find(client, scale), 403, "\"forbidden\"");
-        assert_false(look(crew).known);
+        assert_true(look(crew).known && look(crew).stale && !look(crew).final); /* what was known before stays */
         assert_non_null(strstr(look(crew).problem, "replicas of Crew web cannot be read"));
         event(watch, "DELETED", CREW("11"));
         assert_true(look(crew).known && !look(crew).exists && !look(crew).problem);
@@ -365,6 +365,7 @@ static void a_kind_that_cannot_be_scaled_says_why(void **state)
                 if (!strstr(look(made).problem, cases[i].says))
                         fail_msg("%s: %s", cases[i].kind, look(made).problem);
                 assert_false(look(made).known);
+                assert_int_equal(look(made).final, cases[i].code < 300 || cases[i].code == 404);
                 assert_false(targets_are_stale(fixture->targets)); /* it keeps no other target awake */
                 fixture->replies = 0;
                 assert_int_equal(target_scale(made, 1, false, KUBE_PRIORITY_WAKE, on_done, fixture), 0);
