@@ -415,7 +415,9 @@ static void decide_follower(struct deciding *deciding)
         const struct decide_input *input = deciding->input;
         struct decision *decision = deciding->decision;
 
-        if (decision->from == PHASE_WAKING && has_none(deciding) && !input->has_been_up) {
+        bool waits = !input->has_been_up || decision->machine.hold_deadline_ns;
+
+        if (decision->from == PHASE_WAKING && has_none(deciding) && waits) {
                 if (input->woke || input->now_ns - input->zero_since_ns >= DECIDE_LEADERLESS_NS)
                         scale_up(deciding);
                 else
@@ -429,7 +431,7 @@ static void decide_follower(struct deciding *deciding)
         }
         if (decision->from != PHASE_SLEEPING && decision->from != PHASE_ASLEEP)
                 return;
-        if (decision->from == PHASE_SLEEPING && has_none(deciding))
+        if (decision->from == PHASE_SLEEPING)
                 step(deciding, PHASE_EVENT_GONE);
         step(deciding, PHASE_EVENT_DEMAND);
         wake_by(deciding, WAKE_PACKET);

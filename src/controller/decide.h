@@ -11,9 +11,12 @@
  *   Waking    no replicas yet → the target is scaled up. An endpoint is ready → Awake.
  *
  * Any replica makes an Asleep policy wake on demand; all else is the leader's. Where there is none, any replica ends a Sleeping
- * that has demand after DECIDE_LEADERLESS_NS, and scales up a Waking target.
+ * that has demand after DECIDE_LEADERLESS_NS, and scales up a Waking target. It ends it in Waking: the leader's change to zero may
+ * have been made, or come yet.
  */
 #pragma once
+
+#include <assert.h>
 
 #include "controller/conditions.h"
 #include "controller/evidence.h"
@@ -25,6 +28,7 @@
 #define DECIDE_SLEEPING_MAX_NS (10 * UINT64_C(1000000000))
 #define DECIDE_BLOCKED_NS (60 * UINT64_C(1000000000)) /* after a blocked sleep, until the next is tried */
 #define DECIDE_LEADERLESS_NS (1 * UINT64_C(1000000000))
+static_assert(TARGET_SLEEP_DEADLINE_NS + 200 * UINT64_C(1000000) < DECIDE_LEADERLESS_NS, "a dead leader's change comes first");
 #define DECIDE_LEFTOVER_NS (1 * UINT64_C(1000000000)) /* for which pods may look alive after the scale was set to zero */
 #define DECIDE_QUIET_NS (100 * UINT64_C(1000000))
 #define DECIDE_FLAPPING_MIN_NS (30 * UINT64_C(1000000000))

@@ -10,6 +10,9 @@
 #include "kube/client.h"
 #include "policy/policy.h"
 
+/* For a change to zero, repetitions counted: by then it is made, or is not. Less than followers wait for their leader. */
+#define TARGET_SLEEP_DEADLINE_NS (700 * UINT64_C(1000000))
+
 struct targets;
 struct target;
 

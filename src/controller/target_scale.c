@@ -275,7 +275,8 @@ static int patch(struct scale_change *change, const char *resource_version, enum
         static const struct kube_request_callbacks callbacks = { .done = on_done };
         struct watched_object *object = change->target->object;
         const struct kube_object where = address(object);
-        const struct kube_change how = { .priority = priority };
+        const struct kube_change how = { .priority = priority,
+                                         .deadline_ns = change->replicas == 0 ? TARGET_SLEEP_DEADLINE_NS : 0 };
         json_t *body = object->kind->form == TARGET_FORM_JOB ? job_patch(change->replicas == 0, resource_version)
                                                              : kube_patch_replicas(change->replicas, resource_version);
         int r;

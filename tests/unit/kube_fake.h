@@ -16,6 +16,7 @@ struct kube_request {
         struct kube_client *client;
         enum kube_verb verb;
         enum kube_priority priority;
+        uint64_t deadline_ns;
         char *path;
         json_t *body;
         struct kube_request_callbacks callbacks;
@@ -36,6 +37,7 @@ int kube_client_request(struct kube_client *client, const struct kube_request_se
         request->client = client;
         request->verb = settings->verb;
         request->priority = settings->priority;
+        request->deadline_ns = settings->deadline_ns;
         request->path = strdup(settings->path);
         request->body = json_deep_copy(settings->body);
         request->callbacks = *callbacks;

@@ -289,7 +289,7 @@ static void a_follower_leaves_a_sleep_to_the_leader_for_a_moment(void **state)
         assert_int_equal(world.decision.again_ns, begin_ns + DECIDE_LEADERLESS_NS);
         assert_false(world.decision.write);
         world.input.now_ns += DECIDE_LEADERLESS_NS;
-        assert_int_equal(look(&world)->machine.phase, PHASE_AWAKE);
+        assert_int_equal(look(&world)->machine.phase, PHASE_WAKING); /* the leader's change may come yet */
         assert_true(world.decision.write);
 
         world.target.replicas = 0; /* the leader died between its two steps */
@@ -323,6 +323,10 @@ static void a_waking_target_at_zero_is_repaired_by_anybody(void **state)
         world.input.now_ns = begin_ns;
         world.input.woke = true;
         assert_int_equal(look(&world)->scale, SCALE_UP);
+        world.input.has_been_up = true; /* a dead leader's change has come late, and packets wait */
+        assert_int_equal(look(&world)->scale, SCALE_UP);
+        world.machine.hold_deadline_ns = 0;
+        assert_int_equal(look(&world)->scale, SCALE_NOT);
 }
 
 static void it_is_awake_once_an_endpoint_is_ready(void **state)

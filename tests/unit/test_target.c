@@ -186,6 +186,7 @@ static void an_answer_is_believed_before_the_watch_shows_it(void **state)
         struct target *web = target_put_to_zero(fixture, &watch);
 
         assert_true(look(web).in_doubt);
+        assert_int_equal(find(client, WEB_SCALE)->deadline_ns, TARGET_SLEEP_DEADLINE_NS);
         answer(find(client, WEB_SCALE), 200, SCALE("8", "0"));
         assert_int_equal(fixture->code, 200);
         assert_int_equal(look(web).replicas, 0);
