@@ -418,10 +418,12 @@ static void decide_follower(struct deciding *deciding)
         bool waits = !input->has_been_up || decision->machine.hold_deadline_ns;
 
         if (decision->from == PHASE_WAKING && has_none(deciding) && waits) {
-                if (input->woke || input->now_ns - input->zero_since_ns >= DECIDE_LEADERLESS_NS)
+                uint64_t due_ns = MAX(input->zero_since_ns, decision->machine.since_ns) + DECIDE_LEADERLESS_NS;
+
+                if (input->woke || input->now_ns >= due_ns)
                         scale_up(deciding);
                 else
-                        look_again(deciding, input->zero_since_ns + DECIDE_LEADERLESS_NS);
+                        look_again(deciding, due_ns);
         }
         if (!input->evidence->demand || input->rival)
                 return;

@@ -36,7 +36,7 @@ bool scale_write(struct subject *subject, const struct decision *decision)
                 return false;
         if (!request_may_begin(subject, up))
                 return true;
-        r = target_scale(subject->target, up ? decision->replicas : 0, !up, KUBE_PRIORITY_WAKE, on_scaled, subject);
+        r = target_scale(subject->target, up ? decision->replicas : 0, on_scaled, subject);
         if (r < 0) {
                 request_failed(subject, r, "scale its target");
                 return true;

@@ -3,7 +3,7 @@
  *
  * One watch a kind that some policy names (Deployments, StatefulSets, ReplicaSets and Jobs; any other kind is found through discovery),
  * from which replicas, pod labels and the pods' selector are known without asking. Changes are written through /scale, guarded by the
- * resourceVersion that the watch has seen, or unguarded for a wake.
+ * resourceVersion last seen.
  */
 #pragma once
 
@@ -50,9 +50,10 @@ void target_read(const struct target *target, struct target_state *ret_state); /
 /* Of Kubernetes' own kinds: one that somebody else defines is told by its own targets' states, for it must not keep all others awake. */
 bool targets_are_stale(const struct targets *targets);
 
-/* Asks for @replicas; a Job: 0 suspends it. @guarded: only if nobody has changed the target since it was last seen (409 else). The
- * reply's error is -EAGAIN where it has never been seen, -EOPNOTSUPP where its kind cannot be scaled. done() comes once, from the event
+/* Asks for @replicas; a Job: 0 suspends it. Zero only if nobody has changed the target since it was last seen (409 else); more only
+ * while it is at zero, which is read again where somebody has written meanwhile: what others have scaled up stays, and is a success.
+ * The reply's error is -EAGAIN where it has never been seen, -EOPNOTSUPP where its kind cannot be scaled. done() comes once, from the event
  * loop, unless the target has been freed before; target_read() then shows what the answer said, without waiting for the watch. Where
  * a change to zero has not been answered clearly, the scale is read before done() comes. Returns 0 or -errno. */
-int target_scale(struct target *target, uint32_t replicas, bool guarded, enum kube_priority priority,
-                 void (*done)(const struct kube_reply *reply, void *userdata), void *userdata);
+int target_scale(struct target *target, uint32_t replicas, void (*done)(const struct kube_reply *reply, void *userdata),
+                 void *userdata);

@@ -5,6 +5,7 @@
 #include "controller/target_private.h"
 #include "kube/patch.h"
 
+enum { LOOKS_MAX = 5 }; /* of one wake, while others keep writing */
 #define OUTCOME_DEADLINE_NS (2 * NSEC_PER_SEC)
 
 struct scale_change {
@@ -13,6 +14,7 @@ struct scale_change {
         sd_event_source *refused; /* instead: tells that nothing could be asked for */
         int error;
         uint32_t replicas;
+        unsigned looks;           /* at the scale */
         struct kube_reply answer; /* to the change, while the scale is read for what has become of it */
         void (*done)(const struct kube_reply *reply, void *userdata);
         void *userdata;
@@ -176,7 +178,7 @@ static int answer_read(const struct watched_object *object, const json_t *body, 
         return 0;
 }
 
-static void answer_take(struct watched_object *object, const json_t *body)
+static bool answer_take(struct watched_object *object, const json_t *body)
 {
         struct target *target;
         uint32_t replicas;
@@ -184,12 +186,13 @@ static void answer_take(struct watched_object *object, const json_t *body)
 
         object->doubt_version = 0;
         if (answer_read(object, body, &version, &replicas) < 0)
-                return; /* the watch will tell, or complain */
+                return false; /* the watch will tell, or complain */
         free(object->answer_version);
         object->answer_version = version;
         object->answer_replicas = replicas;
         LIST_FOREACH(target, &object->targets, of_object)
         target_mark_changed(target);
+        return true;
 }
 
 static struct kube_object address(const struct watched_object *object)
@@ -203,18 +206,6 @@ static struct kube_object address(const struct watched_object *object)
                                      .subresource = kind->form == TARGET_FORM_JOB ? NULL : "scale" };
 }
 
-static void on_outcome(const struct kube_reply *reply, void *userdata)
-{
-        struct scale_change *change = userdata;
-        struct watched_object *object = change->target->object;
-
-        if (kube_reply_is_ok(reply))
-                answer_take(object, reply->body);
-        else if (reply->error == 0 && reply->status.code == 404)
-                object->doubt_version = 0;
-        change_end(change, &change->answer);
-}
-
 /* A conflict may be with this change itself, sent before and never answered. */
 static bool is_unclear(const struct kube_reply *reply)
 {
@@ -223,21 +214,84 @@ static bool is_unclear(const struct kube_reply *reply)
         return reply->error < 0 || code >= 500 || code == 408 || code == 409;
 }
 
-static void on_done(const struct kube_reply *reply, void *userdata)
+static void on_done(const struct kube_reply *reply, void *userdata);
+
+static void answer_copy(struct scale_change *change, const struct kube_reply *reply)
+{
+        change->answer = *reply;
+        change->answer.body = NULL;
+}
+
+static json_t *job_patch(bool suspend, const char *resource_version)
+{
+        return json_pack("{s:{s:b},s:{s:s}}", "spec", "suspend", suspend, "metadata", "resourceVersion", resource_version);
+}
+
+static int patch(struct scale_change *change, const char *resource_version)
+{
+        static const struct kube_request_callbacks callbacks = { .done = on_done };
+        struct watched_object *object = change->target->object;
+        const struct kube_object where = address(object);
+        const struct kube_change how = { .priority = KUBE_PRIORITY_WAKE,
+                                         .deadline_ns = change->replicas == 0 ? TARGET_SLEEP_DEADLINE_NS : 0 };
+        json_t *body = object->kind->form == TARGET_FORM_JOB ? job_patch(change->replicas == 0, resource_version)
+                                                             : kube_patch_replicas(change->replicas, resource_version);
+        int r;
+
+        if (!body)
+                return -ENOMEM;
+        r = kube_patch(object->kind->targets->client, &where, KUBE_PATCH_MERGE, body, &how, &callbacks, change, &change->request);
+        json_decref(body);
+        if (r >= 0 && change->replicas == 0)
+                object->doubt_version = version_of(resource_version);
+        return r;
+}
+
+static void on_outcome(const struct kube_reply *reply, void *userdata)
+{
+        struct scale_change *change = userdata;
+        struct watched_object *object = change->target->object;
+        bool taken = kube_reply_is_ok(reply) && answer_take(object, reply->body);
+
+        change->request = NULL;
+        if (reply->error == 0 && reply->status.code == 404)
+                object->doubt_version = 0;
+        if (change->replicas > 0) {
+                answer_copy(change, reply);
+                if (taken && object->answer_replicas == 0 && patch(change, object->answer_version) >= 0)
+                        return; /* else somebody has scaled it up: that is kept */
+        }
+        change_end(change, &change->answer);
+}
+
+static int look(struct scale_change *change)
 {
         static const struct kube_request_callbacks callbacks = { .done = on_outcome };
         static const struct kube_change how = { .priority = KUBE_PRIORITY_WAKE, .deadline_ns = OUTCOME_DEADLINE_NS };
+        const struct watched_object *object = change->target->object;
+        const struct kube_object where = address(object);
+
+        change->looks++;
+        return kube_get(object->kind->targets->client, &where, &how, &callbacks, change, &change->request);
+}
+
+static bool wants_look(const struct scale_change *change)
+{
+        if (change->replicas > 0)
+                return change->answer.status.code == 409 && change->looks < LOOKS_MAX;
+        return is_unclear(&change->answer);
+}
+
+static void on_done(const struct kube_reply *reply, void *userdata)
+{
         struct scale_change *change = userdata;
         struct watched_object *object = change->target->object;
-        struct kube_object where = address(object);
 
         change->request = NULL;
-        change->answer = *reply;
-        change->answer.body = NULL;
+        answer_copy(change, reply);
         if (kube_reply_is_ok(reply))
                 answer_take(object, reply->body);
-        else if (change->replicas == 0 && is_unclear(reply) &&
-                 kube_get(object->kind->targets->client, &where, &how, &callbacks, change, &change->request) >= 0)
+        else if (wants_look(change) && look(change) >= 0)
                 return;
         else if (change->replicas == 0 && !is_unclear(reply))
                 object->doubt_version = 0;
@@ -263,52 +317,27 @@ static int refuse(struct scale_change *change, int error)
         return sd_event_add_defer(kube_client_event(change->target->targets->client), &change->refused, on_refused, change);
 }
 
-static json_t *job_patch(bool suspend, const char *resource_version)
+int target_scale(struct target *target, uint32_t replicas, void (*done)(const struct kube_reply *reply, void *userdata),
+                 void *userdata)
 {
-        if (!resource_version)
-                return json_pack("{s:{s:b}}", "spec", "suspend", suspend);
-        return json_pack("{s:{s:b},s:{s:s}}", "spec", "suspend", suspend, "metadata", "resourceVersion", resource_version);
-}
-
-static int patch(struct scale_change *change, const char *resource_version, enum kube_priority priority)
-{
-        static const struct kube_request_callbacks callbacks = { .done = on_done };
-        struct watched_object *object = change->target->object;
-        const struct kube_object where = address(object);
-        const struct kube_change how = { .priority = priority,
-                                         .deadline_ns = change->replicas == 0 ? TARGET_SLEEP_DEADLINE_NS : 0 };
-        json_t *body = object->kind->form == TARGET_FORM_JOB ? job_patch(change->replicas == 0, resource_version)
-                                                             : kube_patch_replicas(change->replicas, resource_version);
-        int r;
-
-        if (!body)
-                return -ENOMEM;
-        r = kube_patch(object->kind->targets->client, &where, KUBE_PATCH_MERGE, body, &how, &callbacks, change, &change->request);
-        json_decref(body);
-        if (r >= 0 && change->replicas == 0)
-                object->doubt_version = version_of(resource_version);
-        return r;
-}
-
-int target_scale(struct target *target, uint32_t replicas, bool guarded, enum kube_priority priority,
-                 void (*done)(const struct kube_reply *reply, void *userdata), void *userdata)
-{
-        const struct watched_kind *kind = target->object->kind;
-        struct seen_scale seen;
-        const char *version = guarded && watched_object_seen(target->object, &seen) ? seen.version : NULL;
+        const struct watched_object *object = target->object;
         struct scale_change *change = calloc(1, sizeof(*change));
+        struct seen_scale seen;
+        bool is_seen = watched_object_seen(object, &seen);
         int r;
 
         if (!change)
                 return -ENOMEM;
         *change = (struct scale_change){ .target = target, .replicas = replicas, .done = done, .userdata = userdata };
         LIST_INSERT_HEAD(&target->changes, change, of_target);
-        if (kind->problem)
+        if (object->kind->problem)
                 r = refuse(change, -EOPNOTSUPP);
-        else if (!kind->resource || (guarded && !version))
+        else if (!object->kind->resource || (replicas == 0 && !is_seen))
                 r = refuse(change, -EAGAIN);
+        else if (replicas > 0 && (!is_seen || seen.replicas > 0 || watched_object_is_in_doubt(object)))
+                r = look(change);
         else
-                r = patch(change, version, priority);
+                r = patch(change, seen.version);
         if (r < 0)
                 change_free(change);
         return r;

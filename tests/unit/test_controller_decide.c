@@ -323,6 +323,11 @@ static void a_waking_target_at_zero_is_repaired_by_anybody(void **state)
         world.input.now_ns = begin_ns;
         world.input.woke = true;
         assert_int_equal(look(&world)->scale, SCALE_UP);
+        world.input.woke = false; /* it was asleep for long: the wake is new */
+        world.input.zero_since_ns = begin_ns - 100 * second;
+        world.machine.since_ns = begin_ns - second / 2;
+        assert_int_equal(look(&world)->scale, SCALE_NOT);
+        world.input.woke = true;
         world.input.has_been_up = true; /* a dead leader's change has come late, and packets wait */
         assert_int_equal(look(&world)->scale, SCALE_UP);
         world.machine.hold_deadline_ns = 0;

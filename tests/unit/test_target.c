@@ -129,7 +129,12 @@ static void a_deployment_is_followed_by_its_watch_alone(void **state)
         target_free(web);
 }
 
-static void a_wake_is_unguarded_and_a_sleep_names_the_version_seen(void **state)
+static const char *guard(const struct kube_request *patch)
+{
+        return json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion"));
+}
+
+static void a_sleep_names_the_version_seen(void **state)
 {
         struct fixture *fixture = *state;
         struct kube_client *client = &fixture->client;
@@ -137,7 +142,7 @@ static void a_wake_is_unguarded_and_a_sleep_names_the_version_seen(void **state)
         struct kube_request *watch = await(client, "/apis/apps/v1/deployments"), *patch;
         const char *scale = "/apis/apps/v1/namespaces/shop/deployments/web/scale";
 
-        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
+        assert_int_equal(target_scale(web, 0, on_done, fixture), 0);
         assert_int_equal(fixture->replies, 0); /* never from within the call */
         run(client);
         assert_int_equal(fixture->replies, 1);
@@ -146,21 +151,13 @@ static void a_wake_is_unguarded_and_a_sleep_names_the_version_seen(void **state)
         watch->callbacks.opened(watch->userdata);
         event(watch, "ADDED", DEPLOYMENT("7", "2"));
         synced(watch);
-        assert_int_equal(target_scale(web, 3, false, KUBE_PRIORITY_WAKE, on_done, fixture), 0);
+        assert_int_equal(target_scale(web, 0, on_done, fixture), 0);
         patch = find(client, scale);
         assert_int_equal(patch->priority, KUBE_PRIORITY_WAKE);
-        assert_int_equal(patch->verb, KUBE_PATCH);
-        assert_int_equal(json_integer_value(json_object_get(json_object_get(patch->body, "spec"), "replicas")), 3);
-        assert_null(json_object_get(patch->body, "metadata"));
-        answer(patch, 200, "{}");
-        assert_int_equal(fixture->code, 200);
-
-        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
-        patch = find(client, scale);
-        assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "7");
+        assert_string_equal(guard(patch), "7");
         answer(patch, 403, "{}");
         assert_int_equal(fixture->code, 403);
-        assert_int_equal(fixture->replies, 3);
+        assert_int_equal(fixture->replies, 2);
         target_free(web);
 }
 
@@ -174,7 +171,7 @@ static struct target *target_put_to_zero(struct fixture *fixture, struct kube_re
         (*ret_watch)->callbacks.opened((*ret_watch)->userdata);
         event(*ret_watch, "ADDED", DEPLOYMENT("7", "2"));
         synced(*ret_watch);
-        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
+        assert_int_equal(target_scale(web, 0, on_done, fixture), 0);
         return web;
 }
 
@@ -236,9 +233,34 @@ static void a_sleep_of_which_nothing_is_heard_stays_in_doubt_until_a_later_versi
         event(watch, "MODIFIED", DEPLOYMENT("8", "2"));
         assert_false(look(web).in_doubt);
 
-        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
+        assert_int_equal(target_scale(web, 0, on_done, fixture), 0);
         answer(find(client, WEB_SCALE), 403, "\"forbidden\"");
         assert_false(look(web).in_doubt);
+        target_free(web);
+}
+
+static void a_wake_scales_up_from_zero_and_keeps_what_others_set(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_client *client = &fixture->client;
+        struct kube_request *watch;
+        struct target *web = target_put_to_zero(fixture, &watch);
+
+        answer(find(client, WEB_SCALE), 200, SCALE("8", "0"));
+        assert_int_equal(target_scale(web, 3, on_done, fixture), 0);
+        assert_int_equal(find(client, WEB_SCALE)->verb, KUBE_PATCH);
+        assert_string_equal(guard(find(client, WEB_SCALE)), "8");
+        answer(find(client, WEB_SCALE), 409, "\"conflict\"");
+        assert_int_equal(find(client, WEB_SCALE)->verb, KUBE_GET);
+        answer(find(client, WEB_SCALE), 200, SCALE("9", "0"));
+        assert_string_equal(guard(find(client, WEB_SCALE)), "9"); /* something else was written */
+        answer(find(client, WEB_SCALE), 409, "\"conflict\"");
+        fixture->replies = 0;
+        answer(find(client, WEB_SCALE), 200, SCALE("10", "7"));
+        assert_null(find(client, WEB_SCALE)); /* somebody has scaled it */
+        assert_int_equal(fixture->replies, 1);
+        assert_int_equal(fixture->code, 200);
+        assert_int_equal(look(web).replicas, 7);
         target_free(web);
 }
 
@@ -248,8 +270,8 @@ static void a_change_ends_with_its_target(void **state)
         struct kube_client *client = &fixture->client;
         struct target *web = target(fixture, "apps/v1", "Deployment", "web");
 
-        assert_int_equal(target_scale(web, 1, false, KUBE_PRIORITY_WAKE, on_done, fixture), 0);
-        assert_int_equal(target_scale(web, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
+        assert_int_equal(target_scale(web, 1, on_done, fixture), 0);
+        assert_int_equal(target_scale(web, 0, on_done, fixture), 0);
         target_free(web);
         run(client);
         assert_int_equal(fixture->replies, 0);
@@ -275,12 +297,14 @@ static void a_job_is_suspended(void **state)
         assert_int_equal(look(job).replicas, 1);
         assert_int_equal(look(job).ready, 1);
 
-        assert_int_equal(target_scale(job, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
+        assert_int_equal(target_scale(job, 0, on_done, fixture), 0);
         patch = find(client, "/apis/batch/v1/namespaces/shop/jobs/batch");
         assert_true(json_is_true(json_object_get(json_object_get(patch->body, "spec"), "suspend")));
         assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "6");
-        answer(patch, 200, "{}");
-        assert_int_equal(target_scale(job, 4, false, KUBE_PRIORITY_WAKE, on_done, fixture), 0);
+        answer(patch, 200,
+               "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"batch\",\"uid\":\"u\",\"resourceVersion\":\"7\"},"
+               "\"spec\":{\"suspend\":true}}");
+        assert_int_equal(target_scale(job, 4, on_done, fixture), 0);
         patch = find(client, "/apis/batch/v1/namespaces/shop/jobs/batch");
         assert_true(json_is_false(json_object_get(json_object_get(patch->body, "spec"), "suspend")));
         answer(patch, 200, "{}");
@@ -325,7 +349,7 @@ static void any_kind_with_scale_is_found_and_asked_for_its_scale(void **state)
         assert_null(find(client, scale));
         assert_int_equal(look(crew).replicas, 0);
 
-        assert_int_equal(target_scale(crew, 0, true, KUBE_PRIORITY_NORMAL, on_done, fixture), 0);
+        assert_int_equal(target_scale(crew, 0, on_done, fixture), 0);
         patch = find(client, scale);
         assert_string_equal(json_string_value(json_object_get(json_object_get(patch->body, "metadata"), "resourceVersion")), "9");
         answer(patch, 200, "{}");
@@ -369,7 +393,7 @@ static void a_kind_that_cannot_be_scaled_says_why(void **state)
                 assert_int_equal(look(made).final, cases[i].code < 300 || cases[i].code == 404);
                 assert_false(targets_are_stale(fixture->targets)); /* it keeps no other target awake */
                 fixture->replies = 0;
-                assert_int_equal(target_scale(made, 1, false, KUBE_PRIORITY_WAKE, on_done, fixture), 0);
+                assert_int_equal(target_scale(made, 1, on_done, fixture), 0);
                 run(client);
                 assert_int_equal(fixture->replies, 1);
                 assert_int_equal(fixture->error, -EOPNOTSUPP);
@@ -490,11 +514,12 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_deployment_is_followed_by_its_watch_alone, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_wake_is_unguarded_and_a_sleep_names_the_version_seen, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_sleep_names_the_version_seen, setup, teardown),
                 cmocka_unit_test_setup_teardown(an_answer_is_believed_before_the_watch_shows_it, setup, teardown),
                 cmocka_unit_test_setup_teardown(an_unclear_answer_to_a_sleep_is_followed_by_a_look, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_sleep_of_which_nothing_is_heard_stays_in_doubt_until_a_later_version, setup,
                                                 teardown),
+                cmocka_unit_test_setup_teardown(a_wake_scales_up_from_zero_and_keeps_what_others_set, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_change_ends_with_its_target, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_job_is_suspended, setup, teardown),
                 cmocka_unit_test_setup_teardown(any_kind_with_scale_is_found_and_asked_for_its_scale, setup, teardown),
