@@ -77,7 +77,6 @@ struct subject { /* a policy at work */
         struct pods *pods; /* while it wakes and this replica leads, for their probes; or NULL */
 
         bool parking_is_unknown;                      /* what the status says of it stays */
-        bool may_be_parked;                           /* there may be EndpointSlices of it */
         const char *parking_reason, *parking_message; /* why it is not parked, static, or NULL */
 
         struct ignored_policy *ignores; /* by its selectors; or NULL */

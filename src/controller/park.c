@@ -137,6 +137,17 @@ static bool is_as_planned(const struct subject *subject, const struct parking_se
         return r >= 0 && step.action == PARKING_NOTHING;
 }
 
+/* There are slices of it, or may be soon. */
+static bool has_slices(const struct subject *subject)
+{
+        const struct pointers *slices = &subject->area->slices;
+
+        for (size_t i = 0; i < slices->n; i++)
+                if (parking_is_own(subject_known(subject)->object, slices->items[i]))
+                        return true;
+        return parking_keeper_is_busy(subject->controller->parking, subject->key);
+}
+
 bool park_write(struct subject *subject, const struct decision *decision)
 {
         struct controller *controller = subject->controller;
@@ -146,13 +157,12 @@ bool park_write(struct subject *subject, const struct decision *decision)
 
         if (!controller_leads(controller) || !subject->resolution || !is_known(controller))
                 return true;
-        if (!published && !subject->may_be_parked)
+        if (!published && !has_slices(subject))
                 return true;
         if (published && parking_keeper_plan(controller->parking, subject->key, &services, &plan) < 0)
                 return true;
 
         done = is_as_planned(subject, &services, published ? &plan : NULL);
-        subject->may_be_parked = published || !done;
         parking_keeper_write(controller->parking, subject->key, subject_known(subject)->object, &services, published ? &plan : NULL,
                              (const struct kube_endpoint_slice *const *)subject->area->slices.items, subject->area->slices.n);
         return done || now_monotonic_ns() - subject->machine.since_ns > parked_within_ns;
@@ -162,7 +172,7 @@ void park_release(struct subject *subject)
 {
         const struct scale_to_zero_status *status = &subject_known(subject)->object->status;
 
-        if (is_wanted(subject) || subject->may_be_parked)
+        if (is_wanted(subject) || !views_have_synced(subject->controller, VIEW_SLICES, VIEW_SLICES) || has_slices(subject))
                 return;
         for (size_t i = 0; i < status->n_frontends; i++)
                 if (status->frontends[i].origin == FRONTEND_PARKING)

@@ -54,6 +54,9 @@ int parking_plan(struct parking_ports *ports, const char *policy, const struct p
                  const struct parking_node *nodes, size_t n_nodes, struct parking_plan *ret_plan);
 void parking_plan_done(struct parking_plan *plan);
 
+/* Whether it is one of this policy's. */
+bool parking_is_own(const struct scale_to_zero *object, const struct kube_endpoint_slice *slice);
+
 enum parking_action { PARKING_NOTHING, PARKING_CREATE, PARKING_UPDATE, PARKING_DELETE };
 
 struct parking_step {
@@ -63,7 +66,8 @@ struct parking_step {
 };
 
 /* The next thing to do so that the policy's slices, which are those of @slices that it owns, are as planned; with @plan NULL that there
- * are none. Returns 0 or -ENOMEM. */
+ * are none. One that nobody owns any more, of a policy that was deleted without what it owned, is taken over where its name is needed.
+ * Returns 0 or -ENOMEM. */
 int parking_next(const struct scale_to_zero *object, const struct parking_services *services, const struct parking_plan *plan,
                  const struct kube_endpoint_slice *const *slices, size_t n_slices, struct parking_step *ret_step);
 void parking_step_done(struct parking_step *step);

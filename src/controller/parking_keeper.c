@@ -198,6 +198,19 @@ static void step_take(struct writing *writing, const char *namespace, struct par
                 failed(writing, strerror(-r));
 }
 
+/* A slice that has just been created may be yet to come: the timer looks again. */
+static void settled(struct writing *writing)
+{
+        if (!writing)
+                return;
+        if (!writing->timer || writing->action != PARKING_CREATE) {
+                writing_free(writing);
+                return;
+        }
+        free(writing->problem);
+        writing->problem = NULL;
+}
+
 void parking_keeper_write(struct parking_keeper *keeper, const char *policy, const struct scale_to_zero *object,
                           const struct parking_services *services, const struct parking_plan *plan,
                           const struct kube_endpoint_slice *const *slices, size_t n_slices)
@@ -210,13 +223,19 @@ void parking_keeper_write(struct parking_keeper *keeper, const char *policy, con
         if (parking_next(object, services, plan, slices, n_slices, &step) < 0)
                 return;
         if (step.action == PARKING_NOTHING) {
-                if (writing)
-                        writing_free(writing);
+                settled(writing);
                 return;
         }
         writing = writing_get(keeper, policy);
         if (writing && !is_waiting(writing, &step))
                 step_take(writing, object->metadata.namespace, &step);
+}
+
+bool parking_keeper_is_busy(const struct parking_keeper *keeper, const char *policy)
+{
+        const struct writing *writing = writing_find(keeper, policy);
+
+        return writing && (writing->request || writing->timer);
 }
 
 void parking_keeper_release(struct parking_keeper *keeper, const char *policy)

@@ -37,7 +37,9 @@ int parking_keeper_plan(struct parking_keeper *keeper, const char *policy, const
 void parking_keeper_write(struct parking_keeper *keeper, const char *policy, const struct scale_to_zero *object,
                           const struct parking_services *services, const struct parking_plan *plan,
                           const struct kube_endpoint_slice *const *slices, size_t n_slices);
-/* Its ports are free again: it is awake, and its status has no endpoints any more. */
+/* Something is being written, or was and the watch may not have shown it yet. */
+bool parking_keeper_is_busy(const struct parking_keeper *keeper, const char *policy);
+/* Its ports are free again: it is awake, its status has no endpoints any more, and there are no slices of it. */
 void parking_keeper_release(struct parking_keeper *keeper, const char *policy);
 /* It is gone; its slices go with it, for it owns them. */
 void parking_keeper_forget(struct parking_keeper *keeper, const char *policy);

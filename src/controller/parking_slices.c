@@ -87,10 +87,15 @@ static int wanted_make(const struct kube_service *service, bool ipv4, const stru
         return 0;
 }
 
-static bool is_own(const struct scale_to_zero *object, const struct kube_endpoint_slice *slice)
+bool parking_is_own(const struct scale_to_zero *object, const struct kube_endpoint_slice *slice)
 {
         return slice->managed_by && strcmp(slice->managed_by, PARKING_MANAGER) == 0 && slice->owner_uid &&
                strcmp(slice->owner_uid, object->metadata.uid) == 0;
+}
+
+static bool is_orphan(const struct kube_endpoint_slice *slice)
+{
+        return slice->managed_by && strcmp(slice->managed_by, PARKING_MANAGER) == 0 && !slice->owner_uid;
 }
 
 static bool endpoint_is(const struct kube_endpoint *endpoint, const json_t *wanted)
@@ -125,21 +130,25 @@ static bool slice_is(const struct kube_endpoint_slice *slice, const struct wante
         return true;
 }
 
-static json_t *creation(const struct scale_to_zero *object, const struct wanted *wanted)
+static json_t *owners(const struct scale_to_zero *object)
 {
-        return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s, s:s}, s:[{s:s, s:s, s:s, s:s, s:b}]}, s:s, s:O, s:O}", "apiVersion",
-                         "discovery.k8s.io/v1", "kind", "EndpointSlice", "metadata", "name", wanted->name, "namespace",
-                         object->metadata.namespace, "labels", "kubernetes.io/service-name", wanted->service->metadata.name,
-                         "endpointslice.kubernetes.io/managed-by", PARKING_MANAGER, "ownerReferences", "apiVersion",
-                         SCALE_TO_ZERO_API, "kind", "ScaleToZero", "name", object->metadata.name, "uid", object->metadata.uid,
-                         "controller", true, "addressType", wanted->ipv4 ? "IPv4" : "IPv6", "endpoints", wanted->endpoints, "ports",
-                         wanted->ports);
+        return json_pack("[{s:s, s:s, s:s, s:s, s:b}]", "apiVersion", SCALE_TO_ZERO_API, "kind", "ScaleToZero", "name",
+                         object->metadata.name, "uid", object->metadata.uid, "controller", true);
 }
 
-static json_t *change(const struct kube_endpoint_slice *slice, const struct wanted *wanted)
+static json_t *creation(const struct scale_to_zero *object, const struct wanted *wanted)
 {
-        return json_pack("{s:{s:s}, s:O, s:O}", "metadata", "resourceVersion", slice->metadata.resource_version, "endpoints",
-                         wanted->endpoints, "ports", wanted->ports);
+        return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s, s:s}, s:o}, s:s, s:O, s:O}", "apiVersion", "discovery.k8s.io/v1", "kind",
+                         "EndpointSlice", "metadata", "name", wanted->name, "namespace", object->metadata.namespace, "labels",
+                         "kubernetes.io/service-name", wanted->service->metadata.name, "endpointslice.kubernetes.io/managed-by",
+                         PARKING_MANAGER, "ownerReferences", owners(object), "addressType", wanted->ipv4 ? "IPv4" : "IPv6",
+                         "endpoints", wanted->endpoints, "ports", wanted->ports);
+}
+
+static json_t *change(const struct scale_to_zero *object, const struct kube_endpoint_slice *slice, const struct wanted *wanted)
+{
+        return json_pack("{s:{s:s, s:o}, s:O, s:O}", "metadata", "resourceVersion", slice->metadata.resource_version,
+                         "ownerReferences", owners(object), "endpoints", wanted->endpoints, "ports", wanted->ports);
 }
 
 static int step_make(enum parking_action action, const char *name, json_t *body, struct parking_step *ret_step)
@@ -167,12 +176,14 @@ static int wanted_compare(const struct looking *looking, const struct wanted *wa
         for (size_t i = 0; i < looking->n_slices; i++) {
                 const struct kube_endpoint_slice *slice = looking->slices[i];
 
-                if (!is_own(looking->object, slice) || strcmp(slice->metadata.name, wanted->name) != 0)
+                bool own = parking_is_own(looking->object, slice);
+
+                if ((!own && !is_orphan(slice)) || strcmp(slice->metadata.name, wanted->name) != 0)
                         continue;
                 looking->kept[i] = true;
-                if (slice->metadata.deleting || slice_is(slice, wanted))
+                if (slice->metadata.deleting || (own && slice_is(slice, wanted)))
                         return 0;
-                return step_make(PARKING_UPDATE, wanted->name, change(slice, wanted), ret_step);
+                return step_make(PARKING_UPDATE, wanted->name, change(looking->object, slice, wanted), ret_step);
         }
         return step_make(PARKING_CREATE, wanted->name, creation(looking->object, wanted), ret_step);
 }
@@ -201,7 +212,7 @@ static int rest_compare(const struct looking *looking, struct parking_step *ret_
         for (size_t i = 0; i < looking->n_slices; i++) {
                 const struct kube_endpoint_slice *slice = looking->slices[i];
 
-                if (!looking->kept[i] && is_own(looking->object, slice) && !slice->metadata.deleting)
+                if (!looking->kept[i] && parking_is_own(looking->object, slice) && !slice->metadata.deleting)
                         return step_make(PARKING_DELETE, slice->metadata.name, NULL, ret_step);
         }
         return 0;

@@ -106,7 +106,6 @@ int subject_new(struct controller *controller, const char *key, struct known_pol
         subject->controller = controller;
         subject->viewed = viewed;
         subject->epoch = -1;
-        subject->may_be_parked = true;
         subject->key = strdup(key);
         r = subject->key ? area_get(controller, viewed->object->metadata.namespace, &subject->area) : -ENOMEM;
         if (r < 0) {

@@ -282,11 +282,11 @@ static const char *settle(struct fixture *fixture, const struct parking_plan *wa
                         assert_int_equal(place, fixture->n_slices);
                         assert_int_equal(kube_endpoint_slice_read(step.body, &fixture->slices[fixture->n_slices++], &field), 0);
                 } else if (step.action == PARKING_UPDATE) {
-                        json_t *body =
-                                json_pack("{s:{s:s, s:{s:s, s:s}, s:[{s:s}]}, s:O, s:O}", "metadata", "name", step.name, "labels",
-                                          "kubernetes.io/service-name", "web", "endpointslice.kubernetes.io/managed-by",
-                                          PARKING_MANAGER, "ownerReferences", "uid", "p1", "endpoints",
-                                          json_object_get(step.body, "endpoints"), "ports", json_object_get(step.body, "ports"));
+                        json_t *body = json_pack(
+                                "{s:{s:s, s:{s:s, s:s}, s:O}, s:O, s:O}", "metadata", "name", step.name, "labels",
+                                "kubernetes.io/service-name", "web", "endpointslice.kubernetes.io/managed-by", PARKING_MANAGER,
+                                "ownerReferences", json_object_get(json_object_get(step.body, "metadata"), "ownerReferences"),
+                                "endpoints", json_object_get(step.body, "endpoints"), "ports", json_object_get(step.body, "ports"));
 
                         assert_non_null(json_object_get(json_object_get(step.body, "metadata"), "resourceVersion"));
                         kube_endpoint_slice_free(fixture->slices[place]);
@@ -355,6 +355,22 @@ static void slices_of_others_are_left_alone(void **state)
         assert_string_equal(settle(fixture, NULL, text), "");
 }
 
+static void a_slice_that_nobody_owns_any_more_is_taken_over(void **state)
+{
+        struct fixture *fixture = *state;
+        json_t *object = json("{'metadata':{'name':'web-lull-ipv4','labels':{'kubernetes.io/service-name':'web',"
+                              "'endpointslice.kubernetes.io/managed-by':'lull.dev'}},'endpoints':null,'ports':null}");
+        const char *field;
+        char text[256];
+
+        assert_int_equal(kube_endpoint_slice_read(object, &fixture->slices[fixture->n_slices++], &field), 0);
+        json_decref(object);
+        plan(fixture);
+        assert_string_equal(settle(fixture, &fixture->plan, text), "update web-lull-ipv4, create web-lull-ipv6");
+        assert_true(parking_is_own(&fixture->object, fixture->slices[0]));
+        assert_string_equal(settle(fixture, NULL, text), "delete web-lull-ipv4, delete web-lull-ipv6");
+}
+
 static void what_a_create_says_is_what_the_api_wants(void **state)
 {
         struct fixture *fixture = *state;
@@ -391,6 +407,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_node_that_goes_moves_nothing_but_its_own, setup, teardown),
                 cmocka_unit_test_setup_teardown(slices_come_change_and_go, setup, teardown),
                 cmocka_unit_test_setup_teardown(slices_of_others_are_left_alone, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_slice_that_nobody_owns_any_more_is_taken_over, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_a_create_says_is_what_the_api_wants, setup, teardown),
         };
 

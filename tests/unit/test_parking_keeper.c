@@ -184,6 +184,42 @@ static void a_failure_is_told_and_tried_again(void **state)
         assert_null(parking_keeper_problem(fixture->keeper, "shop/web"));
 }
 
+static void a_slice_that_comes_late_is_awaited(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_endpoint_slice *late;
+
+        assert_false(parking_keeper_is_busy(fixture->keeper, "shop/web"));
+        look(fixture, true);
+        look(fixture, false); /* demand, while it is being created */
+        assert_true(parking_keeper_is_busy(fixture->keeper, "shop/web"));
+        created(fixture);
+        late = TAKE_PTR(fixture->slice);
+        look(fixture, false); /* and before the watch shows it */
+        assert_true(parking_keeper_is_busy(fixture->keeper, "shop/web"));
+        fixture->slice = late;
+        look(fixture, false);
+        assert_int_equal(find(&fixture->client, SLICES "/web-lull-ipv4")->verb, KUBE_DELETE);
+        answer(find(&fixture->client, SLICES "/web-lull-ipv4"), 200, "{}");
+        fixture->slice = kube_endpoint_slice_free(fixture->slice);
+        look(fixture, false);
+        assert_false(parking_keeper_is_busy(fixture->keeper, "shop/web"));
+}
+
+static void a_slice_that_never_comes_is_not_awaited_for_long(void **state)
+{
+        struct fixture *fixture = *state;
+
+        look(fixture, true);
+        created(fixture);
+        fixture->slice = kube_endpoint_slice_free(fixture->slice);
+        look(fixture, false);
+        assert_true(parking_keeper_is_busy(fixture->keeper, "shop/web"));
+        await_again(fixture);
+        look(fixture, false);
+        assert_false(parking_keeper_is_busy(fixture->keeper, "shop/web"));
+}
+
 static void what_is_not_to_be_any_more_waits_for_no_failure(void **state)
 {
         struct fixture *fixture = *state;
@@ -217,6 +253,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_slice_is_written_once_and_goes, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_watch_that_shows_nothing_is_not_waited_for_long, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_failure_is_told_and_tried_again, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_slice_that_comes_late_is_awaited, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_slice_that_never_comes_is_not_awaited_for_long, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_is_not_to_be_any_more_waits_for_no_failure, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_policy_that_is_gone_gives_all_back, setup, teardown),
         };
