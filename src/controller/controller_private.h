@@ -93,8 +93,9 @@ struct subject { /* a policy at work */
 
         struct decision *pending; /* what the status is being written for */
         struct kube_request *request;
-        bool busy;    /* a request runs */
-        bool scaling; /* of these, one for the target */
+        bool busy;             /* a request runs */
+        bool scaling;          /* of these, one for the target */
+        uint64_t written_from; /* the version of the policy that it was made from */
         unsigned failures;
         uint64_t retry_ns;
         bool is_due, is_waiting, wants_round;

@@ -24,6 +24,7 @@ bool request_may_begin(struct subject *subject, bool urgent)
 void request_begun(struct subject *subject)
 {
         subject->busy = true;
+        subject->written_from = version_number(subject_known(subject)->object->metadata.resource_version);
         subject->controller->n_writes++;
 }
 
@@ -79,8 +80,8 @@ static void on_read(const struct kube_reply *reply, void *userdata)
 
         if (kube_reply_is_ok(reply))
                 take_answer(subject, reply->body);
-        else
-                retry_later(subject);
+        if (version_number(subject_known(subject)->object->metadata.resource_version) == subject->written_from)
+                retry_later(subject); /* nothing newer is to be had */
         request_over(subject);
 }
 
@@ -103,10 +104,24 @@ void request_failed(struct subject *subject, int error, const char *what)
         subject_is_due(subject, false);
 }
 
+/* A server that does not know a field drops it, and what is written again for it would be dropped again, without end. */
+static bool has_changed_nothing(const struct subject *subject, const struct kube_reply *reply)
+{
+        const json_t *metadata = json_object_get(reply->body, "metadata");
+        const char *version = json_string_value(json_object_get(metadata, "resourceVersion"));
+
+        return !subject->scaling && version && version_number(version) == subject->written_from;
+}
+
 void request_ended(struct subject *subject, const struct kube_reply *reply, const char *what)
 {
         subject->request = NULL;
-        if (kube_reply_is_ok(reply)) {
+        if (kube_reply_is_ok(reply) && has_changed_nothing(subject, reply)) {
+                if (subject->failures == 0)
+                        log_warning("policy \"%s\": cannot %s: the server drops what is new; install the CRDs of this version",
+                                    subject->key, what);
+                retry_later(subject);
+        } else if (kube_reply_is_ok(reply)) {
                 subject->failures = 0;
                 subject->retry_ns = 0;
                 if (!subject->scaling)
