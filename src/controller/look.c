@@ -187,6 +187,9 @@ static bool carry_out(struct subject *subject, const struct decide_input *input,
         bool parked = park_write(subject, decision);
         bool scales = decision->scale == SCALE_UP || (decision->scale == SCALE_DOWN && parked);
 
+        /* What agents are to hold once nobody answers, they are told before, and acknowledge. */
+        if (decision->scale == SCALE_DOWN && decision->write && status_write(subject, input, decision))
+                return true;
         if (scales && !decision->changed && scale_write(subject, decision))
                 return true;
         if (decision->write && status_write(subject, input, decision))

@@ -161,6 +161,7 @@ bool park_write(struct subject *subject, const struct decision *decision)
                 return true;
         if (published && parking_keeper_plan(controller->parking, subject->key, &services, &plan) < 0)
                 return true;
+        parking_plan_keep_told(&plan, &subject_known(subject)->object->status);
 
         done = is_as_planned(subject, &services, published ? &plan : NULL);
         parking_keeper_write(controller->parking, subject->key, subject_known(subject)->object, &services, published ? &plan : NULL,

@@ -173,3 +173,45 @@ int parking_plan(struct parking_ports *ports, const char *policy, const struct p
         *ret_plan = planning.plan;
         return 0;
 }
+
+static bool is_told(const struct resolve_parking *entry, const struct scale_to_zero_status *status)
+{
+        for (size_t i = 0; i < status->n_frontends; i++) {
+                const struct status_frontend *frontend = &status->frontends[i];
+
+                if (frontend->origin == FRONTEND_PARKING && frontend->frontend.port == entry->port &&
+                    frontend->frontend.protocol == entry->protocol && frontend->node && strcmp(frontend->node, entry->node) == 0 &&
+                    address_equal(&frontend->frontend.address, &entry->address))
+                        return true;
+        }
+        return false;
+}
+
+static bool node_is_told(const struct parking_plan *plan, const char *node, const struct scale_to_zero_status *status)
+{
+        for (size_t i = 0; i < plan->n_entries; i++)
+                if (strcmp(plan->entries[i].node, node) == 0 && !is_told(&plan->entries[i], status))
+                        return false;
+        return true;
+}
+
+static void node_leave_out(struct parking_plan *plan, const char *node)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < plan->n_entries; i++)
+                if (strcmp(plan->entries[i].node, node) != 0)
+                        plan->entries[n++] = plan->entries[i];
+        plan->n_entries = n;
+}
+
+void parking_plan_keep_told(struct parking_plan *plan, const struct scale_to_zero_status *status)
+{
+        size_t i = 0;
+
+        while (i < plan->n_entries)
+                if (node_is_told(plan, plan->entries[i].node, status))
+                        i++;
+                else
+                        node_leave_out(plan, plan->entries[i].node); /* none of it was before */
+}

@@ -53,6 +53,8 @@ struct parking_services {
 int parking_plan(struct parking_ports *ports, const char *policy, const struct parking_services *services,
                  const struct parking_node *nodes, size_t n_nodes, struct parking_plan *ret_plan);
 void parking_plan_done(struct parking_plan *plan);
+/* Leaves out the nodes that are not told to hold all of it: an endpoint there would lead to nothing. */
+void parking_plan_keep_told(struct parking_plan *plan, const struct scale_to_zero_status *status);
 
 /* Whether it is one of this policy's. */
 bool parking_is_own(const struct scale_to_zero *object, const struct kube_endpoint_slice *slice);

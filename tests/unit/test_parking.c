@@ -194,6 +194,32 @@ static void every_port_and_family_is_parked_on_the_nodes(void **state)
         assert_int_not_equal(entries[3].port, entries[0].port);
 }
 
+static void a_node_that_is_not_told_all_of_it_is_not_published(void **state)
+{
+        struct fixture *fixture = *state;
+        struct status_frontend told[6] = { 0 };
+        struct scale_to_zero_status status = { .frontends = told, .n_frontends = 6 };
+
+        plan(fixture);
+        for (size_t i = 0; i < 6; i++) {
+                const struct resolve_parking *entry = &fixture->plan.entries[i];
+
+                told[i] = (struct status_frontend){ .origin = FRONTEND_PARKING,
+                                                    .frontend = { entry->address, entry->port, entry->protocol },
+                                                    .node = (char *)entry->node };
+        }
+        parking_plan_keep_told(&fixture->plan, &status);
+        assert_int_equal(fixture->plan.n_entries, 6);
+        told[3].frontend.port++; /* the second port, of n1 */
+        parking_plan_keep_told(&fixture->plan, &status);
+        assert_int_equal(fixture->plan.n_entries, 2);
+        for (size_t i = 0; i < 2; i++)
+                assert_string_equal(fixture->plan.entries[i].node, "n2");
+        status.n_frontends = 0;
+        parking_plan_keep_told(&fixture->plan, &status);
+        assert_int_equal(fixture->plan.n_entries, 0);
+}
+
 static void a_service_that_is_not_held_is_not_parked(void **state)
 {
         struct fixture *fixture = *state;
@@ -402,6 +428,7 @@ int main(void)
                 cmocka_unit_test(a_port_stays_and_comes_back),
                 cmocka_unit_test(what_a_status_says_counts_first),
                 cmocka_unit_test_setup_teardown(every_port_and_family_is_parked_on_the_nodes, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_node_that_is_not_told_all_of_it_is_not_published, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_service_that_is_not_held_is_not_parked, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_cannot_be_parked_is_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_node_that_goes_moves_nothing_but_its_own, setup, teardown),
