@@ -136,10 +136,12 @@ static void sleep_for(struct deciding *deciding, enum sleep_reason reason)
                 return;
         decision->slept = true;
         decision->reason = reason;
-        decision->fresh_sleep = decision->from == PHASE_AWAKE;
-        if (decision->fresh_sleep && has_replicas(deciding))
+        decision->fresh_sleep = true;
+        if (decision->from != PHASE_AWAKE)
+                return;
+        if (has_replicas(deciding))
                 decision->replicas_before = input->target->replicas;
-        else if (decision->fresh_sleep && input->replicas_seen > 0)
+        else if (input->replicas_seen > 0)
                 decision->replicas_before = input->replicas_seen;
 }
 

@@ -404,6 +404,7 @@ static void what_others_scale_is_the_truth(void **state)
         world.input.has_been_up = true;
         world.object.status.last_wake.cause = (char *)"Manual";
         assert_int_equal(look(&world)->machine.phase, PHASE_ASLEEP);
+        assert_true(world.decision.fresh_sleep);                /* likewise */
         world.object.status.last_wake.cause = (char *)"Packet"; /* somebody waits */
         assert_int_equal(look(&world)->scale, SCALE_UP);
 }
