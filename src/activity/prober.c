@@ -15,7 +15,7 @@ static int prober_load(struct activity *activity)
         int r = 0;
 
         if (!prober)
-                return -errno;
+                return errno > 0 ? -errno : -ENOMEM;
         bpf_object__for_each_map(map, prober->obj)
         {
                 const struct bpf_map *shared = bpf_object__find_map_by_name(activity->programs->obj, bpf_map__name(map));

@@ -70,9 +70,9 @@ struct agent_policy {
         sd_event_source *timer;             /* NULL until it is first needed */
 
         /* what was followed last */
-        bool followed;
         int64_t epoch;
         enum phase phase;
+        bool followed;
         bool failed;
 
         /* holding */
@@ -81,11 +81,11 @@ struct agent_policy {
         uint64_t held_since_ns;        /* since it began to hold in this epoch */
         uint64_t hold_again_ns;        /* when to try again what failed; 0: it did not */
         uint64_t unprogrammed_version; /* of the object that could not be put into force; 0: it could */
-        bool expecting;                /* the data plane */
-        bool drained;                  /* the data plane was proven while the status still says to hold */
         uint64_t pass_on_ns;           /* in Sleeping, a demand that nobody has answered goes on then; 0: none */
         uint64_t give_up_ns;           /* 0: never */
         bool passed_on;                /* in this epoch */
+        bool expecting;                /* the data plane */
+        bool drained;                  /* the data plane was proven while the status still says to hold */
 
         /* demand */
         bool armed; /* the next packet is told of */

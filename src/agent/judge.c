@@ -143,7 +143,7 @@ void agent_policy_withdraw(struct agent_policy *policy, const char *reason)
 static const char *pod_objection(struct agent_policy *policy, struct agent_pod *pod)
 {
         bool voted = policy->quiet_epoch == policy->epoch;
-        struct workload_snapshot snapshot;
+        struct workload_snapshot snapshot = { 0 };
         int r = read_pod(policy, pod, voted ? TOTALS : CONNECTIONS, now_monotonic_ns(), &snapshot);
 
         if (r < 0)

@@ -48,7 +48,7 @@ struct agent_view agents_get(const struct agents *agents, const char *node, uint
 /* A negative result ends the walk and is returned. */
 int agents_each(const struct agents *agents, uint64_t now_ns, int (*each)(const struct agent_view *agent, void *userdata),
                 void *userdata);
-size_t agents_count(const struct agents *agents, enum agent_freshness freshness, uint64_t now_ns);
+size_t agents_count(const struct agents *agents, enum agent_freshness wanted, uint64_t now_ns);
 /* When the next one falls silent, unless its Lease changes before; 0: never. */
 uint64_t agents_deadline(const struct agents *agents, uint64_t now_ns);
 /* Whether one has fallen silent since this was last asked. */

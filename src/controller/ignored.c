@@ -255,7 +255,8 @@ int ignored_follow(struct ignored *ignored, const char *namespace, const struct 
                    struct ignored_policy **policy_ignores)
 {
         const struct cluster_settings *settings = &policy->cluster;
-        _cleanup_(ignored_policy_freep) struct ignored_policy *followed = NULL, *before = NULL;
+        _cleanup_(ignored_policy_freep) struct ignored_policy *followed = NULL;
+        _cleanup_(ignored_policy_freep) _unused_ struct ignored_policy *before = NULL;
         int r;
 
         if (is_followed(*policy_ignores, settings))

@@ -139,11 +139,11 @@ static int defaults_fill(struct controller_options *options)
                 r = replace(&options->metrics, "0.0.0.0:9474");
         if (r < 0)
                 return r;
-        if (strcmp(options->metrics, "none") == 0) {
+        if (options->metrics && strcmp(options->metrics, "none") == 0) {
                 free(options->metrics);
                 options->metrics = NULL;
         }
-        if (strlen(options->identity) > IDENTITY_MAX) {
+        if (options->identity && strlen(options->identity) > IDENTITY_MAX) {
                 log_error("--identity: \"%s\" is longer than %d bytes", options->identity, IDENTITY_MAX);
                 return -EINVAL;
         }

@@ -399,9 +399,12 @@ static int port_fill(struct gathering *gathering, const struct backend *backend,
         struct resolution *resolution = gathering->resolving->resolution;
         struct status_port *port = &resolution->ports[resolution->n_ports];
 
-        for (size_t i = 0; i < resolution->n_ports; i++)
-                if (resolution->ports[i].port == number && strcmp(resolution->ports[i].backend, backend->name) == 0)
+        for (size_t i = 0; i < resolution->n_ports; i++) {
+                const struct status_port *other = &resolution->ports[i];
+
+                if (other->port == number && other->backend && strcmp(other->backend, backend->name) == 0)
                         return 0;
+        }
         if (resolution->n_ports == STATUS_PORTS_MAX) {
                 gathering->too_many_ports = true;
                 return 0;

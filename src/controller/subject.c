@@ -50,7 +50,8 @@ void subjects_are_due(struct controller *controller)
 /* The API lets nobody change the target: another one is that of another policy of the same name. */
 static int follow_target(struct subject *subject)
 {
-        const struct policy *policy = subject_known(subject)->object->policy;
+        const struct scale_to_zero *object = subject_known(subject)->object;
+        const struct policy *policy = object ? object->policy : NULL;
         struct target_reference reference;
         struct target *target;
         int r;
@@ -80,6 +81,7 @@ static int follow_target(struct subject *subject)
 
 static void follow_object(struct subject *subject)
 {
+        const struct scale_to_zero *object;
         int r = follow_target(subject);
 
         if (r < 0)
@@ -87,9 +89,9 @@ static void follow_object(struct subject *subject)
         r = parking_keeper_learn(subject->controller->parking, subject->key, &subject->viewed->object->status);
         if (r < 0)
                 log_error("policy \"%s\": cannot keep its parking ports: %s", subject->key, strerror(-r));
-        if (subject_known(subject)->object->policy)
-                r = ignored_follow(subject->controller->ignored, subject->area->namespace, subject_known(subject)->object->policy,
-                                   &subject->ignores);
+        object = subject_known(subject)->object;
+        if (object && object->policy)
+                r = ignored_follow(subject->controller->ignored, subject->area->namespace, object->policy, &subject->ignores);
         if (r < 0)
                 log_error("policy \"%s\": cannot follow spec.ignore: %s", subject->key, strerror(-r));
         subject->resolution_is_old = true;

@@ -23,7 +23,7 @@ struct target_object {
 };
 
 /* Returns 0, -EBADMSG when it is not as the API promises, or -ENOMEM. */
-int target_object_read(const json_t *object, enum target_form form, struct target_object **ret_object);
+int target_object_read(const json_t *source, enum target_form form, struct target_object **ret_object);
 struct target_object *target_object_free(struct target_object *object); /* accepts NULL, returns NULL */
 DEFINE_CLEANUP(struct target_object, target_object_free)
 

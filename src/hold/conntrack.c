@@ -281,6 +281,8 @@ static int read_tuple_attribute(const struct nlattr *attribute, void *data)
                                 flow->destination_port = read_port(part);
                 }
                 break;
+        default:
+                break;
         }
         return MNL_CB_OK;
 }
@@ -313,8 +315,9 @@ static int read_entry_attribute(const struct nlattr *attribute, void *data)
                 return MNL_CB_OK;
         case CTA_PROTOINFO:
                 return mnl_attr_parse_nested(attribute, read_tcp_attribute, entry);
+        default:
+                return MNL_CB_OK;
         }
-        return MNL_CB_OK;
 }
 
 static int read_entry(const struct nlmsghdr *header, void *data)

@@ -36,7 +36,8 @@ int given_new(struct given **ret_given)
 
 static void forget(struct given *given, struct given_flow *flow)
 {
-        HASH_DEL(given->flows, flow);
+        if (given->flows)
+                HASH_DEL(given->flows, flow);
         TAILQ_REMOVE(&given->by_age, flow, link);
         free(flow);
 }
@@ -78,11 +79,12 @@ static struct given_flow *find(const struct given *given, const struct flow *flo
 int given_add(struct given *given, const struct held_frontend *frontend, const struct flow *flow,
               const struct conntrack_translation *translation)
 {
-        struct given_flow *added;
+        struct given_flow *added, *oldest;
 
         given_forget(given, flow);
-        if (HASH_COUNT(given->flows) >= GIVEN_MAX)
-                forget(given, TAILQ_FIRST(&given->by_age));
+        oldest = TAILQ_FIRST(&given->by_age);
+        if (oldest && HASH_COUNT(given->flows) >= GIVEN_MAX)
+                forget(given, oldest);
 
         added = calloc(1, sizeof(*added));
         if (!added)

@@ -3,8 +3,8 @@
  *
  *   scale KUBECONFIG NAMESPACE API-VERSION KIND NAME
  *
- * Each change is a JSON line with "event": "state". Lines on standard input: "scale REPLICAS" or "scale REPLICAS guarded"; the answer
- * is a line with "event": "scaled". Its end ends the program.
+ * Each change is a JSON line with "event": "state". Lines on standard input: "scale REPLICAS"; the answer is a line with
+ * "event": "scaled". Its end ends the program.
  */
 #include <jansson.h>
 #include <string.h>
@@ -60,8 +60,7 @@ static int on_input(sd_event_source *source, int fd, uint32_t events, void *user
         text[length] = '\0';
         while (r >= 0 && (line = strsep(&rest, "\n")))
                 if (strncmp(line, "scale ", 6) == 0)
-                        r = target_scale(scale->target, (uint32_t)atoi(line + 6), strstr(line, "guarded"), KUBE_PRIORITY_NORMAL,
-                                         on_scaled, scale);
+                        r = target_scale(scale->target, (uint32_t)atoi(line + 6), on_scaled, scale);
         return r;
 }
 
