@@ -224,6 +224,8 @@ static void decide_awake(struct deciding *deciding)
         if (is_gone(deciding)) {
                 step(deciding, PHASE_EVENT_GONE);
                 sleep_for(deciding, SLEEP_SCALED);
+        } else if (decision->clear_wake) {
+                return; /* first it is taken away, lest it ends the sleep that would begin */
         } else if (deciding->vetoed || !has_replicas(deciding)) {
                 decision->clear_sleep = input->object->sleep_requested;
                 if (decision->clear_sleep)
@@ -298,7 +300,7 @@ static void decide_sleeping(struct deciding *deciding)
         if (has_none(deciding)) {
                 if (is_gone(deciding))
                         step(deciding, PHASE_EVENT_GONE);
-        } else if (input->object->wake_requested) {
+        } else if (input->object->wake_requested && !decision->clear_sleep) {
                 end_sleep(deciding, PHASE_EVENT_WAKE, WAKE_MANUAL);
         } else if (input->evidence->demand) {
                 end_sleep(deciding, PHASE_EVENT_DEMAND, WAKE_PACKET);

@@ -299,6 +299,18 @@ def test_annotations_wake_and_sleep_and_are_taken_away(cluster, namespace, start
     web.until_item(lambda item: "annotations" not in item["metadata"])
 
 
+def test_who_asks_for_a_wake_and_a_sleep_at_once_gets_one_after_the_other(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    agent()
+    web = policy(idle={"after": "1h", "minAwake": "1h"})
+    start()
+    web.until_phase("Awake")
+    web.patch({"metadata": {"annotations": {"lull.dev/wake": "now", "lull.dev/sleep": "now"}}})
+    web.until_condition("SleepBlocked")
+    web.until_item(lambda item: "annotations" not in item["metadata"])
+    assert web.status()["epoch"] == 1
+
+
 def test_a_dry_run_only_says_what_it_would_do(cluster, namespace, start, agent, policy):
     controllers.workload(cluster, namespace)
     node, web = agent(), policy(dryRun=True)

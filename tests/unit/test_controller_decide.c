@@ -440,6 +440,21 @@ static void an_operator_is_obeyed_and_the_annotation_taken_away(void **state)
         assert_int_equal(look(&world)->scale, SCALE_DOWN);
 }
 
+static void one_who_asks_for_both_does_not_have_it_go_round_in_circles(void **state)
+{
+        for (enum phase phase = 0; phase < PHASE_MAX; phase++) {
+                struct world world;
+
+                world_make(&world, phase);
+                world.object.wake_requested = world.object.sleep_requested = (char *)"now";
+                look(&world);
+                if (phase == PHASE_ASLEEP)
+                        assert_int_equal(world.decision.machine.phase, PHASE_WAKING);
+                else
+                        assert_true(!world.decision.changed && (world.decision.clear_wake || world.decision.clear_sleep));
+        }
+}
+
 static void a_deleted_policy_leaves_nothing_asleep(void **state)
 {
         struct world world;
@@ -571,6 +586,7 @@ int main(void)
                 cmocka_unit_test(a_wake_that_is_not_ready_in_time_has_failed_and_holds_again_later),
                 cmocka_unit_test(what_others_scale_is_the_truth),
                 cmocka_unit_test(an_operator_is_obeyed_and_the_annotation_taken_away),
+                cmocka_unit_test(one_who_asks_for_both_does_not_have_it_go_round_in_circles),
                 cmocka_unit_test(a_deleted_policy_leaves_nothing_asleep),
                 cmocka_unit_test(the_same_client_right_after_each_sleep_doubles_the_idle_time),
                 cmocka_unit_test(only_what_did_not_hold_before_is_news),
