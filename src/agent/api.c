@@ -142,11 +142,8 @@ static void get_event_stream(struct http_request *request, void *userdata)
 static void get_programs(struct http_request *request, void *userdata)
 {
         struct agent *agent = userdata;
-        json_t *programs = hold_programs(agent->node.hold), *others = activity_programs(agent->node.activity);
 
-        json_array_extend(programs, others);
-        json_decref(others);
-        http_reply_json(request, 200, json_pack("{so}", "programs", programs));
+        answer_programs(request, hold_programs(agent->node.hold), activity_programs(agent->node.activity));
 }
 
 static void get_maps(struct http_request *request, void *userdata)

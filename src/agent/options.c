@@ -6,6 +6,7 @@
 
 #include "base/cgroup.h"
 #include "base/log.h"
+#include "base/text.h"
 
 static const char usage[] =
         "Usage: lulld agent [OPTIONS]\n"
@@ -108,23 +109,12 @@ static char **text_of(struct agent_options *options, int option)
         }
 }
 
-static int replace(char **text, const char *value)
-{
-        char *copy = strdup(value);
-
-        if (!copy)
-                return -ENOMEM;
-        free(*text);
-        *text = copy;
-        return 0;
-}
-
 static int option_apply(struct agent_options *options, int option)
 {
         char **text = text_of(options, option);
 
         if (text)
-                return replace(text, optarg);
+                return text_replace(text, optarg);
         switch (option) {
         case OPTION_MASQUERADE_ALL:
                 options->masquerade_all = true;
@@ -144,7 +134,7 @@ static int fill(char **text, const char *variable, const char *otherwise)
                 return 0;
         if (!value || !*value)
                 value = otherwise;
-        return value ? replace(text, value) : 0;
+        return value ? text_replace(text, value) : 0;
 }
 
 static int defaults_fill(struct agent_options *options)

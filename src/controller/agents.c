@@ -4,6 +4,7 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "base/text.h"
 #include "base/time.h"
 
 struct agent_seen {
@@ -99,17 +100,6 @@ static const char *lease_node(const struct kube_lease *lease)
         return lease->metadata.name + length;
 }
 
-static int replace(char **string, const char *value)
-{
-        char *copy = strdup(value);
-
-        if (!copy)
-                return -ENOMEM;
-        free(*string);
-        *string = copy;
-        return 0;
-}
-
 static enum agent_freshness freshness(const struct agent_seen *agent, uint64_t now_ns)
 {
         if (!agent || !agent->renew_time || now_ns - agent->seen_ns >= agent->duration_ns)
@@ -136,9 +126,9 @@ int agents_lease(struct agents *agents, const struct kube_lease *lease, uint64_t
         if (agent->renew_time && !changed)
                 return 0;
 
-        r = replace(&agent->holder, lease->holder);
+        r = text_replace(&agent->holder, lease->holder);
         if (r >= 0)
-                r = replace(&agent->renew_time, lease->renew_time);
+                r = text_replace(&agent->renew_time, lease->renew_time);
         if (r < 0)
                 return r;
         agent->proven = changed;

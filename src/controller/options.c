@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "kube/chance.h"
 
 static const char usage[] =
@@ -58,17 +59,6 @@ struct controller_options *controller_options_free(struct controller_options *op
         return NULL;
 }
 
-static int replace(char **string, const char *value)
-{
-        char *copy = strdup(value);
-
-        if (!copy)
-                return -ENOMEM;
-        free(*string);
-        *string = copy;
-        return 0;
-}
-
 static int parking_ports_parse(struct controller_options *options, const char *text)
 {
         unsigned first, last;
@@ -87,15 +77,15 @@ static int option_apply(struct controller_options *options, int option)
 {
         switch (option) {
         case OPTION_KUBECONFIG:
-                return replace(&options->kubeconfig, optarg);
+                return text_replace(&options->kubeconfig, optarg);
         case OPTION_NAMESPACE:
-                return replace(&options->namespace, optarg);
+                return text_replace(&options->namespace, optarg);
         case OPTION_IDENTITY:
-                return replace(&options->identity, optarg);
+                return text_replace(&options->identity, optarg);
         case OPTION_RUN_DIR:
-                return replace(&options->run_dir, optarg);
+                return text_replace(&options->run_dir, optarg);
         case OPTION_METRICS:
-                return replace(&options->metrics, optarg);
+                return text_replace(&options->metrics, optarg);
         case OPTION_PARKING_PORTS:
                 return parking_ports_parse(options, optarg);
         default:
@@ -111,7 +101,7 @@ static int identity_default(struct controller_options *options)
         char host[HOST_NAME_BYTES] = "";
 
         if (pod && *pod)
-                return replace(&options->identity, pod);
+                return text_replace(&options->identity, pod);
         if (gethostname(host, sizeof(host) - 1) < 0)
                 return -errno;
         for (char *at = host; *at; at++)
@@ -132,11 +122,11 @@ static int defaults_fill(struct controller_options *options)
         if (!options->identity)
                 r = identity_default(options);
         if (r >= 0 && !options->namespace)
-                r = replace(&options->namespace, namespace && *namespace ? namespace : "lull-system");
+                r = text_replace(&options->namespace, namespace && *namespace ? namespace : "lull-system");
         if (r >= 0 && !options->run_dir)
-                r = replace(&options->run_dir, "/run/lull");
+                r = text_replace(&options->run_dir, "/run/lull");
         if (r >= 0 && !options->metrics)
-                r = replace(&options->metrics, "0.0.0.0:9474");
+                r = text_replace(&options->metrics, "0.0.0.0:9474");
         if (r < 0)
                 return r;
         if (options->metrics && strcmp(options->metrics, "none") == 0) {

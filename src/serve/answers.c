@@ -89,3 +89,10 @@ void answer_why(struct http_request *request, json_t *policy)
                         json_pack("{sO, sO, ss, so}", "name", json_object_get(policy, "name"), "phase",
                                   json_object_get(policy, "phase"), "text", text, "policy", policy));
 }
+
+void answer_programs(struct http_request *request, json_t *programs, json_t *others)
+{
+        json_array_extend(programs, others);
+        json_decref(others);
+        http_reply_json(request, 200, json_pack("{so}", "programs", programs));
+}

@@ -148,11 +148,8 @@ static void get_event_stream(struct http_request *request, void *userdata)
 static void get_programs(struct http_request *request, void *userdata)
 {
         struct manager *manager = userdata;
-        json_t *programs = hold_programs(manager->context.hold), *others = activity_programs(manager->context.activity);
 
-        json_array_extend(programs, others);
-        json_decref(others);
-        http_reply_json(request, 200, json_pack("{so}", "programs", programs));
+        answer_programs(request, hold_programs(manager->context.hold), activity_programs(manager->context.activity));
 }
 
 static void get_maps(struct http_request *request, void *userdata)

@@ -6,6 +6,7 @@
 
 #include "base/cgroup.h"
 #include "base/log.h"
+#include "base/text.h"
 
 static const char usage[] =
         "Usage: lulld standalone [OPTIONS] [POLICY...]\n"
@@ -69,30 +70,19 @@ struct options *options_free(struct options *options)
         return NULL;
 }
 
-static int replace(char **string, const char *value)
-{
-        char *copy = strdup(value);
-
-        if (!copy)
-                return -ENOMEM;
-        free(*string);
-        *string = copy;
-        return 0;
-}
-
 static int option_apply(struct options *options, int option)
 {
         switch (option) {
         case OPTION_BPFFS:
-                return replace(&options->bpffs, optarg);
+                return text_replace(&options->bpffs, optarg);
         case OPTION_CGROUP:
-                return replace(&options->cgroup, optarg);
+                return text_replace(&options->cgroup, optarg);
         case OPTION_RUN_DIR:
-                return replace(&options->run_dir, optarg);
+                return text_replace(&options->run_dir, optarg);
         case OPTION_LOG_DIR:
-                return replace(&options->log_dir, optarg);
+                return text_replace(&options->log_dir, optarg);
         case OPTION_METRICS:
-                return replace(&options->metrics, optarg);
+                return text_replace(&options->metrics, optarg);
         case OPTION_CHECK:
                 options->role = ROLE_CHECK;
                 return 0;
@@ -149,14 +139,14 @@ static int defaults_fill(struct options *options)
 {
         int r;
 
-        if (!options->bpffs && (r = replace(&options->bpffs, "/sys/fs/bpf/lull")) < 0)
+        if (!options->bpffs && (r = text_replace(&options->bpffs, "/sys/fs/bpf/lull")) < 0)
                 return r;
-        if (!options->run_dir && (r = replace(&options->run_dir, "/run/lull")) < 0)
+        if (!options->run_dir && (r = text_replace(&options->run_dir, "/run/lull")) < 0)
                 return r;
-        if (!options->log_dir && access(journal_socket, F_OK) < 0 && (r = replace(&options->log_dir, "/var/log/lull")) < 0)
+        if (!options->log_dir && access(journal_socket, F_OK) < 0 && (r = text_replace(&options->log_dir, "/var/log/lull")) < 0)
                 return r;
 
-        if (!options->metrics && (r = replace(&options->metrics, "127.0.0.1:9474")) < 0)
+        if (!options->metrics && (r = text_replace(&options->metrics, "127.0.0.1:9474")) < 0)
                 return r;
         if (strcmp(options->metrics, "none") == 0) {
                 free(options->metrics);
