@@ -199,6 +199,7 @@ install: all
 clean:
 	rm -rf build
 
+-include $(wildcard tests/gpu/*.mk)
 -include tests/fuzz/fuzz.mk
 -include tests/cluster/cluster.mk
 -include tests/bench/kubernetes.mk
