@@ -10,6 +10,12 @@ static const char *const silences[] = {
         NULL,
 };
 
+static const char *const gpu_reactions[] = {
+        [GPU_ON_IDLE_REPORT] = "Report",
+        [GPU_ON_IDLE_SLEEP] = "Sleep",
+        NULL,
+};
+
 /* "250m", "0.25", "2": cores with at most three decimals, or thousandths. */
 static int cpu_parse(const char *text, uint32_t *ret_millicores)
 {
@@ -54,6 +60,16 @@ static int read_cpu(struct reader *reader, const struct value *value, void *user
         return 1;
 }
 
+static const struct field gpu_fields[] = {
+        { .name = "after",
+          .type = FIELD_DURATION,
+          .min = NSEC_PER_SEC,
+          .max = SPEC_LONGEST_NS,
+          FIELD_OF(struct policy, idle.gpu.after_ns) },
+        { .name = "onIdle", .type = FIELD_WORD, .words = gpu_reactions, FIELD_OF(struct policy, idle.gpu.on_idle) },
+        { 0 },
+};
+
 const struct field idle_fields[] = {
         { .name = "after",
           .type = FIELD_DURATION,
@@ -69,5 +85,6 @@ const struct field idle_fields[] = {
         { .name = "outbound", .type = FIELD_WORD, .words = silences, FIELD_OF(struct policy, idle.outbound) },
         { .name = "cpu", .read = read_cpu },
         { .name = "minAwake", .type = FIELD_DURATION, .max = SPEC_LONGEST_NS, FIELD_OF(struct policy, idle.min_awake_ns) },
+        { .name = "gpu", .type = FIELD_MAPPING, .fields = gpu_fields },
         { 0 },
 };

@@ -92,7 +92,8 @@ static bool cluster_equal(const struct cluster_settings *a, const struct cluster
 static bool idle_equal(const struct idle_settings *a, const struct idle_settings *b)
 {
         return a->after_ns == b->after_ns && a->request_timeout_ns == b->request_timeout_ns && a->min_awake_ns == b->min_awake_ns &&
-               a->connections == b->connections && a->outbound == b->outbound && a->cpu_millicores == b->cpu_millicores;
+               a->connections == b->connections && a->outbound == b->outbound && a->cpu_millicores == b->cpu_millicores &&
+               a->gpu.after_ns == b->gpu.after_ns && a->gpu.on_idle == b->gpu.on_idle;
 }
 
 static bool wake_equal(const struct wake_settings *a, const struct wake_settings *b)

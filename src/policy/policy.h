@@ -69,6 +69,16 @@ struct process_settings {
         uint64_t stop_timeout_ns; /* default 10 s */
 };
 
+enum gpu_on_idle { /* what follows once the network and every GPU of the target are idle */
+                   GPU_ON_IDLE_REPORT, /* nothing but saying so: while it has a GPU it is not put to sleep */
+                   GPU_ON_IDLE_SLEEP,
+};
+
+struct gpu_settings { /* of targets that have a GPU; they mean nothing to others */
+        uint64_t after_ns;        /* default 30 m */
+        enum gpu_on_idle on_idle; /* default Report */
+};
+
 struct idle_settings {
         uint64_t after_ns;           /* default 5 m; > 0 */
         uint64_t request_timeout_ns; /* default 30 m */
@@ -76,6 +86,7 @@ struct idle_settings {
         enum silence connections;    /* default Ignore */
         enum silence outbound;       /* default Ignore */
         uint32_t cpu_millicores;     /* default 250; above that over the last minute it is not idle; 0 turns the veto off */
+        struct gpu_settings gpu;
 };
 
 struct wake_settings {

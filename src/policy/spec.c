@@ -235,6 +235,7 @@ static struct policy *policy_new(bool cluster)
         policy->idle.request_timeout_ns = 1800 * NSEC_PER_SEC;
         policy->idle.min_awake_ns = 60 * NSEC_PER_SEC;
         policy->idle.cpu_millicores = 250;
+        policy->idle.gpu.after_ns = 1800 * NSEC_PER_SEC;
         policy->wake.hold_timeout_ns = 60 * NSEC_PER_SEC;
         policy->wake.max_held = 1024;
         return policy;

@@ -120,14 +120,14 @@ DEFAULTS = list(defaults(schema()["properties"]))
 def test_a_default_of_the_schema_is_one_of_the_policy():
     answers = read(*(with_default(path, value) for path, value in DEFAULTS))
     assert {path: answer for (path, _), answer in zip(DEFAULTS, answers) if answer != {"problem": None, "fresh": True}} == {}
-    assert len(DEFAULTS) == 12
+    assert len(DEFAULTS) == 14
 
 
 def test_what_is_not_a_default_makes_another_policy():
     """Else the test before proved nothing."""
     other = {"after": "6m", "requestTimeout": "31m", "connections": "Hold", "outbound": "Hold", "cpu": 1, "minAwake": "2m",
              "holdTimeout": "61s", "maxHeld": 1, "parking": False, "readiness": "Ready", "scaledBy": "HorizontalPodAutoscaler",
-             "dryRun": True}
+             "dryRun": True, "onIdle": "Sleep"}
     answers = read(*(with_default(path, other[path[-1]]) for path, _ in DEFAULTS))
     assert answers == [{"problem": None, "fresh": False}] * len(DEFAULTS)
 
@@ -135,6 +135,7 @@ def test_what_is_not_a_default_makes_another_policy():
 def test_objects_that_hold_defaults_are_filled_in_themselves():
     for name in ("idle", "wake"):
         assert schema()["properties"][name]["default"] == {}
+    assert schema()["properties"]["idle"]["properties"]["gpu"]["default"] == {}
 
 
 def examples():

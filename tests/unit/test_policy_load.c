@@ -65,6 +65,8 @@ static void everything_left_out_has_its_default(void **unused)
         assert_int_equal(policy->idle.connections, SILENCE_IGNORE);
         assert_int_equal(policy->idle.outbound, SILENCE_IGNORE);
         assert_int_equal(policy->idle.cpu_millicores, 250);
+        assert_int_equal(policy->idle.gpu.after_ns, 1800 * NSEC_PER_SEC);
+        assert_int_equal(policy->idle.gpu.on_idle, GPU_ON_IDLE_REPORT);
         assert_int_equal(policy->wake.hold_timeout_ns, 60 * NSEC_PER_SEC);
         assert_int_equal(policy->wake.max_held, 1024);
         assert_int_equal(policy->wake.n_from, 0);
@@ -89,7 +91,8 @@ static void every_field_is_read(void **unused)
                      "    user: root\n"
                      "    stopSignal: SIGRTMIN+3\n"
                      "    stopTimeout: 0\n"
-                     "  idle: {after: 1.5s, requestTimeout: 1h, connections: Hold, outbound: Hold, cpu: 0.5, minAwake: 0}\n"
+                     "  idle: {after: 1.5s, requestTimeout: 1h, connections: Hold, outbound: Hold, cpu: 0.5, minAwake: 0,\n"
+                     "    gpu: {after: 2h, onIdle: Sleep}}\n"
                      "  wake: {holdTimeout: 1s, maxHeld: 0x10, from: [10.0.0.0/8, '2001:db8::/32', 192.0.2.7]}\n"
                      "  ignore: [{cidr: 10.0.0.0/8}, {port: 9090}, {cidr: 192.0.2.0/24, port: 1}]\n"
                      "  dryRun: true\n");
@@ -122,6 +125,8 @@ static void every_field_is_read(void **unused)
         assert_int_equal(policy->idle.connections, SILENCE_HOLD);
         assert_int_equal(policy->idle.outbound, SILENCE_HOLD);
         assert_int_equal(policy->idle.cpu_millicores, 500);
+        assert_int_equal(policy->idle.gpu.after_ns, 7200 * NSEC_PER_SEC);
+        assert_int_equal(policy->idle.gpu.on_idle, GPU_ON_IDLE_SLEEP);
         assert_int_equal(policy->idle.min_awake_ns, 0);
         assert_int_equal(policy->wake.hold_timeout_ns, NSEC_PER_SEC);
         assert_int_equal(policy->wake.max_held, 16);

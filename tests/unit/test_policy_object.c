@@ -164,7 +164,12 @@ static void every_mistake_is_named_with_what_would_be_right(void **state)
                 { WITH("'listen':['tcp/0.0.0.0:80']"),
                   "spec.listen: only on one machine; here its Services say what clients connect to: name them in spec.services" },
                 { WITH("'idel':{}"), "spec.idel: unknown field; did you mean \"idle\"?" },
-                { WITH("'idle':{'gpu':{}}"), "spec.idle.gpu: unknown field; did you mean \"cpu\"?" },
+                { WITH("'idle':{'gpus':{}}"), "spec.idle.gpus: unknown field; did you mean \"gpu\"?" },
+                { WITH("'idle':{'gpu':30}"), "spec.idle.gpu: \"30\" is not a mapping; write fields as NAME: VALUE" },
+                { WITH("'idle':{'gpu':{'after':'0.5s'}}"),
+                  "spec.idle.gpu.after: \"0.5s\" is out of range; write a duration from 1s to 8760h" },
+                { WITH("'idle':{'gpu':{'onIdle':'sleep'}}"),
+                  "spec.idle.gpu.onIdle: \"sleep\" is neither Report nor Sleep" },
                 /* target */
                 { "{'target':{'kind':'Process','command':['x']}}",
                   "spec.target.command: only on one machine; here a target is given by its apiVersion, kind and name; "

@@ -56,6 +56,8 @@ static void a_change_of_any_field_makes_policies_differ(void **unused)
                 "idle: {connections: Hold}, " BASE,
                 "idle: {outbound: Hold}, " BASE,
                 "idle: {cpu: 1}, " BASE,
+                "idle: {gpu: {after: 1s}}, " BASE,
+                "idle: {gpu: {onIdle: Sleep}}, " BASE,
         };
         static const char *const targets[] = {
                 "command: [a], environment: {A: 1}, user: root, workingDirectory: /x",
