@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/macros.h"
+#include "base/time.h"
+#include "gpu/calls_private.h"
+#include "gpu/detacher.h"
+
+/* What changes the mappings of a process all but surely changes the size of its address space too; this bounds the rest. */
+#define MAPPINGS_KEPT_NS (60 * NSEC_PER_SEC)
+
+static void _printf_(2, 3) complain(struct gpu_workload *workload, const char *format, ...)
+{
+        va_list arguments;
+
+        if (workload->reason[0])
+                return;
+        va_start(arguments, format);
+        vsnprintf(workload->reason, sizeof(workload->reason), format, arguments);
+        va_end(arguments);
+}
+
+/* ---- probes of one process and library */
+
+static void use_unprobe(struct gpu_workload *workload, struct use *use)
+{
+        detacher_close(workload->calls->detacher, use->links.fds, use->links.n);
+        free(use->links.fds);
+        use->links = (struct hook_links){};
+        use->error = 0;
+}
+
+static void use_end(struct gpu_workload *workload, struct use *use)
+{
+        use_unprobe(workload, use);
+        libraries_drop(workload->calls->libraries, use->library);
+}
+
+static int use_probe(struct gpu_workload *workload, pid_t pid, struct use *use)
+{
+        const struct gpu_calls_bpf *programs = workload->calls->programs;
+        const struct {
+                const struct bpf_program *program;
+                enum driver_role role;
+                bool returns;
+        } hooks[] = {
+                { programs->progs.gpu_wait_leave, DRIVER_ROLE_WAIT,
+                  true }, /* first: a wait that was seen to begin is seen to end */
+                { programs->progs.gpu_wait_enter, DRIVER_ROLE_WAIT, false },
+                { programs->progs.gpu_submit, DRIVER_ROLE_SUBMIT, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(hooks); i++) {
+                const struct hook hook = {
+                        .program_fd = bpf_program__fd(hooks[i].program),
+                        .returns = hooks[i].returns,
+                        .library_fd = use->library->fd,
+                        .offsets = use->library->offsets[hooks[i].role],
+                        .n_offsets = use->library->n_offsets[hooks[i].role],
+                        .pid = pid,
+                        .cookie = workload->watch,
+                };
+                int r = hook_attach(workload->calls->method, &hook, &use->links);
+
+                if (r < 0) {
+                        use_unprobe(workload, use);
+                        use->error = r;
+                        return r;
+                }
+        }
+        return 0;
+}
+
+/* ---- one process */
+
+static void process_end(struct gpu_workload *workload, struct process *process)
+{
+        for (size_t i = 0; i < process->n_uses; i++)
+                use_end(workload, &process->uses[i]);
+        process->n_uses = 0;
+}
+
+static bool maps(const struct mapping *mappings, int n, const struct library *library)
+{
+        for (int i = 0; i < n; i++)
+                if (mappings[i].device == library->id.device && mappings[i].inode == library->id.inode)
+                        return true;
+        return false;
+}
+
+static bool uses(const struct process *process, const struct mapping *mapping)
+{
+        for (size_t i = 0; i < process->n_uses; i++)
+                if (process->uses[i].library->id.device == mapping->device && process->uses[i].library->id.inode == mapping->inode)
+                        return true;
+        return false;
+}
+
+static void end_unmapped(struct gpu_workload *workload, struct process *process, const struct mapping *mappings, int n)
+{
+        size_t kept = 0;
+
+        for (size_t i = 0; i < process->n_uses; i++) {
+                if (maps(mappings, n, process->uses[i].library))
+                        process->uses[kept++] = process->uses[i];
+                else
+                        use_end(workload, &process->uses[i]);
+        }
+        process->n_uses = kept;
+}
+
+static int process_read_mappings(struct gpu_workload *workload, struct process *process, uint64_t now_ns)
+{
+        _cleanup_(freep) struct mapping *mappings = calloc(PROCESS_LIBRARIES_MAX, sizeof(*mappings));
+        int n, r;
+
+        if (!mappings)
+                return -ENOMEM;
+        n = process_mappings(process->pid, mappings);
+        if (n < 0)
+                return n;
+        end_unmapped(workload, process, mappings, n);
+        for (int i = 0; i < n; i++) {
+                struct library *library;
+
+                if (uses(process, &mappings[i]))
+                        continue;
+                r = libraries_use(workload->calls->libraries, process->pid, &mappings[i], &library);
+                if (r < 0)
+                        return r;
+                process->uses[process->n_uses++] = (struct use){ .library = library };
+        }
+        process->mappings_read_ns = now_ns;
+        return 0;
+}
+
+/* Returns -ESRCH for one that is gone. */
+static int process_look(struct gpu_workload *workload, struct process *process, uint64_t now_ns, bool began_now)
+{
+        struct process_stamp stamp;
+        int r;
+
+        r = process_stamp_read(process->pid, &stamp);
+        if (r < 0)
+                return r;
+        if (process->stamp.began != stamp.began)
+                process_end(workload, process); /* another one by the same number */
+        if (began_now || process->error || process->stamp.began != stamp.began || process->stamp.size != stamp.size ||
+            now_ns - process->mappings_read_ns >= MAPPINGS_KEPT_NS)
+                process->error = process_read_mappings(workload, process, now_ns);
+        process->stamp = stamp;
+        return process->error == -ESRCH ? -ESRCH : 0;
+}
+
+/* ---- all of them */
+
+static struct process *process_find(struct gpu_workload *workload, pid_t pid)
+{
+        size_t low = 0, high = workload->n_processes;
+
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+
+                if (workload->processes[middle].pid == pid)
+                        return &workload->processes[middle];
+                if (workload->processes[middle].pid < pid)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return NULL;
+}
+
+/* The processes of @list, in its order: what is known of them is taken over, of others forgotten. */
+static int take_list(struct gpu_workload *workload, const struct process_list *list)
+{
+        struct process *processes = calloc(MAX(list->n, (size_t)1), sizeof(*processes));
+
+        if (!processes)
+                return -ENOMEM;
+        for (size_t i = 0; i < list->n; i++) {
+                struct process *known = process_find(workload, list->pids[i]);
+
+                if (known) {
+                        processes[i] = *known;
+                        known->n_uses = 0;
+                }
+                processes[i].pid = list->pids[i];
+        }
+        workload_forget_processes(workload);
+        workload->processes = processes;
+        workload->n_processes = list->n;
+        return 0;
+}
+
+void workload_forget_processes(struct gpu_workload *workload)
+{
+        for (size_t i = 0; i < workload->n_processes; i++)
+                process_end(workload, &workload->processes[i]);
+        free(workload->processes);
+        workload->processes = NULL;
+        workload->n_processes = 0;
+        workload->n_users = 0;
+}
+
+static void look_at_each(struct gpu_workload *workload, uint64_t now_ns, pid_t began_now)
+{
+        size_t kept = 0;
+
+        for (size_t i = 0; i < workload->n_processes; i++) {
+                struct process *process = &workload->processes[i];
+                int r = process_look(workload, process, now_ns, process->pid == began_now);
+
+                if (r == -ESRCH) {
+                        process_end(workload, process);
+                        continue;
+                }
+                if (r < 0)
+                        process->error = r;
+                if (process->error)
+                        complain(workload, "process %d: its mappings can't be read: %s", process->pid,
+                                 process->error == -E2BIG ? "there are too many" : probe_reason(process->error));
+                workload->processes[kept++] = *process;
+        }
+        workload->n_processes = kept;
+}
+
+static void probe_process(struct gpu_workload *workload, struct process *process, pid_t began_now)
+{
+        for (size_t i = 0; i < process->n_uses; i++) {
+                struct use *use = &process->uses[i];
+                const char *reason = use->library->reason;
+
+                if (!reason && workload->duty == DUTY_PROBING && use->links.n == 0) {
+                        if (use_probe(workload, process->pid, use) == 0)
+                                workload->gap = workload->gap || process->pid != began_now;
+                        else
+                                reason = probe_reason(use->error);
+                }
+                if (reason)
+                        complain(workload, "process %d: %s can't be probed: %s", process->pid, use->library->path, reason);
+        }
+}
+
+static void probe_each(struct gpu_workload *workload, pid_t began_now)
+{
+        workload->n_users = 0;
+        workload->gap = false;
+        for (size_t i = 0; i < workload->n_processes; i++) {
+                struct process *process = &workload->processes[i];
+
+                if (process->n_uses == 0)
+                        continue;
+                if (workload->n_users++ < GPU_USERS_MAX)
+                        probe_process(workload, process, began_now);
+                else
+                        complain(workload, "more than %d processes use a driver library", GPU_USERS_MAX);
+        }
+}
+
+static int look(struct gpu_workload *workload, pid_t began_now)
+{
+        struct process_list list = {};
+        int r;
+
+        workload->reason[0] = '\0';
+        r = process_list_read(workload->cgroup, &list);
+        if (r >= 0)
+                r = take_list(workload, &list);
+        if (r >= 0) {
+                look_at_each(workload, now_monotonic_ns(), began_now);
+                probe_each(workload, began_now);
+                if (list.foreign)
+                        complain(workload, "some of its processes are in another PID namespace: the daemon must share the host's");
+        } else {
+                complain(workload, "%s: %s", workload->cgroup,
+                         r == -E2BIG ? "too many processes or cgroups below it" : strerror(-r));
+        }
+        process_list_done(&list);
+        return r;
+}
+
+int workload_look(struct gpu_workload *workload, pid_t began_now)
+{
+        int r = look(workload, began_now);
+
+        if (workload->duty != DUTY_PROBING || r < 0 || workload->reason[0])
+                workload->covered_since_ns = 0;
+        else if (workload->covered_since_ns == 0 || workload->gap)
+                workload->covered_since_ns = now_monotonic_ns();
+        return r;
+}
+
+size_t workload_slow(const struct gpu_workload *workload)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < workload->n_processes; i++)
+                for (size_t j = 0; j < workload->processes[i].n_uses; j++)
+                        n += workload->processes[i].uses[j].library->n_slow > 0;
+        return n;
+}
+
+/* ---- watches */
+
+void workload_begin_watch(struct gpu_workload *workload)
+{
+        struct gpu_calls *calls = workload->calls;
+        _cleanup_(freep) struct gpu_counts *zeros = calloc((size_t)calls->n_cpus, sizeof(*zeros));
+        uint64_t began_ns = now_monotonic_ns();
+
+        workload->watch = ++calls->last_watch;
+        workload->duty = DUTY_PROBING;
+        if (!zeros || bpf_map_update_elem(bpf_map__fd(calls->programs->maps.gpu_counts), &workload->watch, zeros, BPF_ANY) < 0)
+                log_warning("gpu: cannot count the calls of %s: %s", workload->cgroup, strerror(errno));
+        workload_look(workload, 0);
+        workload->attach_ns = now_monotonic_ns() - began_ns;
+}
+
+void workload_end_watch(struct gpu_workload *workload)
+{
+        if (workload->duty != DUTY_PROBING)
+                return;
+        workload_totals(workload, &workload->past);
+        workload_forget_waits(workload);
+        bpf_map_delete_elem(bpf_map__fd(workload->calls->programs->maps.gpu_counts), &workload->watch);
+        workload->watch = 0;
+        workload->covered_since_ns = 0;
+        for (size_t i = 0; i < workload->n_processes; i++)
+                for (size_t j = 0; j < workload->processes[i].n_uses; j++)
+                        use_unprobe(workload, &workload->processes[i].uses[j]);
+}
