@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/agent.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <sys/random.h>
 #include <systemd/sd-daemon.h>
 
 #include "activity/activity.h"
@@ -163,15 +165,19 @@ static int make_client(struct agent *agent)
 
 static int make_lease(struct agent *agent)
 {
-        char host[256] = "agent", holder[320], name[320];
+        char host[256] = "agent", holder[256], name[320];
         const char *pod = getenv("POD_NAME");
-        struct lease_settings settings = { .namespace = agent->options->namespace, .name = name, .holder = holder };
+        struct lease_settings settings = { .namespace = agent->options->namespace, .name = name, .holder = agent->node.instance };
+        uint64_t process; /* a pod's container may start anew */
 
+        if (getrandom(&process, sizeof(process), 0) != sizeof(process))
+                return -errno;
         gethostname(host, sizeof(host) - 1);
         if (pod && *pod)
                 snprintf(holder, sizeof(holder), "%.253s", pod);
         else
                 snprintf(holder, sizeof(holder), "%.200s-%d", host, (int)getpid());
+        snprintf(agent->node.instance, sizeof(agent->node.instance), "%s_%016" PRIx64, holder, process);
         snprintf(name, sizeof(name), AGENT_LEASE_PREFIX "%.253s", agent->options->node);
         return lease_new(agent->client, &settings, &agent->lease);
 }

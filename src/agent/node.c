@@ -130,6 +130,7 @@ static json_t *node_status(void *userdata)
                 .n_demands = demands_of(node, demands),
                 .workloads = workloads,
                 .n_workloads = workloads_of(node, workloads),
+                .instance = node->instance,
                 .problem = problem,
         };
         return node_activity_status_json(&activity);

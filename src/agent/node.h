@@ -37,6 +37,7 @@ struct node_counters {
 struct node {
         sd_event *event;
         const char *name;
+        char instance[320]; /* this process, as the Lease and the NodeActivity name it */
         const char *cgroup; /* below which the node's pods are */
         struct hold *hold;
         struct activity *activity;

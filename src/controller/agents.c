@@ -12,8 +12,9 @@ struct agent_seen {
         char *renew_time, *holder; /* as last seen, or NULL without a Lease */
         uint64_t seen_ns;          /* when the Lease was last seen to change, or first seen */
         uint64_t duration_ns;
-        bool proven; /* it has been seen to change */
-        bool told;   /* that it has fallen silent */
+        uint64_t ask_ns; /* not to be asked about before, unless its Lease changes */
+        bool proven;     /* it has been seen to change */
+        bool told;       /* that it has fallen silent */
         const struct node_activity *activity;
         UT_hash_handle hh;
 };
@@ -112,7 +113,7 @@ int agents_lease(struct agents *agents, const struct kube_lease *lease, uint64_t
         const char *node = lease_node(lease);
         enum agent_freshness before;
         struct agent_seen *agent;
-        bool changed;
+        bool changed, other_process;
         int r;
 
         if (!node)
@@ -121,8 +122,8 @@ int agents_lease(struct agents *agents, const struct kube_lease *lease, uint64_t
         if (r < 0)
                 return r;
         before = freshness(agent, now_ns);
-        changed = agent->renew_time &&
-                  (strcmp(agent->renew_time, lease->renew_time) != 0 || strcmp(agent->holder, lease->holder) != 0);
+        other_process = agent->renew_time && strcmp(agent->holder, lease->holder) != 0;
+        changed = agent->renew_time && (other_process || strcmp(agent->renew_time, lease->renew_time) != 0);
         if (agent->renew_time && !changed)
                 return 0;
 
@@ -134,10 +135,11 @@ int agents_lease(struct agents *agents, const struct kube_lease *lease, uint64_t
         agent->proven = changed;
         agent->told = false;
         agent->seen_ns = now_ns;
+        agent->ask_ns = 0;
         agent->duration_ns = MIN(lease->duration_seconds * NSEC_PER_SEC, AGENT_FRESH_MAX_NS);
         if (!*lease->holder)
                 agent->duration_ns = 0; /* given back */
-        return before != freshness(agent, now_ns);
+        return other_process || before != freshness(agent, now_ns);
 }
 
 void agents_lease_gone(struct agents *agents, const struct kube_lease *lease)
@@ -168,11 +170,23 @@ int agents_activity(struct agents *agents, const char *node, const struct node_a
         return 0;
 }
 
+static struct agent_view view_of(const struct agent_seen *agent, uint64_t now_ns)
+{
+        const struct node_activity *activity = agent->activity;
+
+        return (struct agent_view){
+                .node = agent->node,
+                .freshness = freshness(agent, now_ns),
+                .activity = activity,
+                .vouched = activity && activity->instance && agent->holder && strcmp(activity->instance, agent->holder) == 0,
+        };
+}
+
 struct agent_view agents_get(const struct agents *agents, const char *node, uint64_t now_ns)
 {
         const struct agent_seen *agent = agent_find(agents, node);
 
-        return (struct agent_view){ node, freshness(agent, now_ns), agent ? agent->activity : NULL };
+        return agent ? view_of(agent, now_ns) : (struct agent_view){ .node = node };
 }
 
 int agents_each(const struct agents *agents, uint64_t now_ns, int (*each)(const struct agent_view *agent, void *userdata),
@@ -182,7 +196,7 @@ int agents_each(const struct agents *agents, uint64_t now_ns, int (*each)(const 
         int r;
 
         HASH_ITER(hh, agents->nodes, agent, next) {
-                const struct agent_view view = { agent->node, freshness(agent, now_ns), agent->activity };
+                const struct agent_view view = view_of(agent, now_ns);
 
                 r = each(&view, userdata);
                 if (r < 0)
@@ -210,6 +224,30 @@ uint64_t agents_deadline(const struct agents *agents, uint64_t now_ns)
                 if (freshness(agent, now_ns) != AGENT_STALE && (first == 0 || agent->seen_ns + agent->duration_ns < first))
                         first = agent->seen_ns + agent->duration_ns;
         return first;
+}
+
+const char *agents_silent_longest(const struct agents *agents, uint64_t silence_ns, uint64_t *ret_due_ns)
+{
+        struct agent_seen *agent, *next;
+        const char *node = NULL;
+
+        HASH_ITER(hh, agents->nodes, agent, next) {
+                uint64_t due_ns = MAX(agent->seen_ns + silence_ns, agent->ask_ns);
+
+                if (!agent->renew_time || (node && due_ns >= *ret_due_ns))
+                        continue;
+                node = agent->node;
+                *ret_due_ns = due_ns;
+        }
+        return node;
+}
+
+void agents_ask_again(struct agents *agents, const char *node, uint64_t at_ns)
+{
+        struct agent_seen *agent = agent_find(agents, node);
+
+        if (agent)
+                agent->ask_ns = at_ns;
 }
 
 bool agents_fell_silent(struct agents *agents, uint64_t now_ns)

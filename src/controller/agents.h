@@ -5,6 +5,8 @@
  * An agent is *fresh* for the duration that its Lease names (at most AGENT_FRESH_MAX_NS) after the Lease was seen to change. One whose
  * Lease was there already when this replica first looked, and has not changed since, is *unproven* for as long: sleeps wait for it,
  * but nothing that it says counts.
+ *
+ * Each process of an agent names itself in both objects: what one said that is no more is no word of the one that lives.
  */
 #pragma once
 
@@ -31,6 +33,7 @@ struct agent_view {
         const char *node;
         enum agent_freshness freshness;
         const struct node_activity *activity; /* or NULL */
+        bool vouched;                         /* it is of the process that renews the Lease, not of one before */
 };
 
 int agents_new(struct agents **ret_agents);
@@ -38,7 +41,7 @@ struct agents *agents_free(struct agents *agents);
 DEFINE_CLEANUP(struct agents, agents_free)
 
 /* A Lease called AGENT_LEASE_PREFIX and the node's name was seen, for the first time or changed. Others are left alone. Returns whether
- * somebody has become fresh by it, -E2BIG past AGENTS_MAX, or -ENOMEM. */
+ * somebody has become fresh by it, or is another process now, -E2BIG past AGENTS_MAX, or -ENOMEM. */
 int agents_lease(struct agents *agents, const struct kube_lease *lease, uint64_t now_ns);
 void agents_lease_gone(struct agents *agents, const struct kube_lease *lease);
 /* What @node's agent says, from now on; NULL: nothing any more. Not copied. */
@@ -51,5 +54,9 @@ int agents_each(const struct agents *agents, uint64_t now_ns, int (*each)(const 
 size_t agents_count(const struct agents *agents, enum agent_freshness wanted, uint64_t now_ns);
 /* When the next one falls silent, unless its Lease changes before; 0: never. */
 uint64_t agents_deadline(const struct agents *agents, uint64_t now_ns);
+/* Of those with a Lease, the node whose agent is next to be asked about: that long after its Lease was seen to change, and not before
+ * agents_ask_again() said. NULL: there is none. */
+const char *agents_silent_longest(const struct agents *agents, uint64_t silence_ns, uint64_t *ret_due_ns);
+void agents_ask_again(struct agents *agents, const char *node, uint64_t at_ns);
 /* Whether one has fallen silent since this was last asked. */
 bool agents_fell_silent(struct agents *agents, uint64_t now_ns);

@@ -25,6 +25,13 @@ static void say_unquiet(struct evidence *evidence, const char *node)
                 evidence->unquiet_node = node;
 }
 
+/* What is written is a process's that is no more: its successor is yet to speak, and may hold nothing yet. */
+static void say_anew(struct evidence *evidence, const char *node)
+{
+        say_busy(evidence, node, "its agent has started anew, and has not said anything yet", true);
+        say_unquiet(evidence, node);
+}
+
 static const struct node_workload *workload_of(const struct gathering *gathering, const struct agent_view *agent)
 {
         return agent->activity ? node_activity_find_workload(agent->activity, gathering->question->policy) : NULL;
@@ -45,6 +52,10 @@ static void read_workload(struct gathering *gathering, const struct agent_view *
                 say_unquiet(evidence, agent->node);
                 return;
         }
+        if (workload && !agent->vouched) {
+                say_anew(evidence, agent->node);
+                return;
+        }
         if (!workload || workload->state != WORKLOAD_IDLE)
                 say_busy(evidence, agent->node, workload && workload->reason ? workload->reason : NULL,
                          !workload || workload->state == WORKLOAD_UNKNOWN);
@@ -62,6 +73,10 @@ static int read_elsewhere(const struct agent_view *agent, void *userdata)
 
         if (!workload || agent->freshness == AGENT_STALE)
                 return 0;
+        if (!agent->vouched) {
+                say_anew(gathering->evidence, agent->node);
+                return 0;
+        }
         if (workload->state != WORKLOAD_IDLE)
                 say_busy(gathering->evidence, agent->node, workload->reason, workload->state == WORKLOAD_UNKNOWN);
         if (workload->quiet_epoch != gathering->question->epoch)
@@ -88,7 +103,7 @@ static void read_programmed(struct gathering *gathering, const struct agent_view
 
         if (agent->freshness == AGENT_STALE)
                 return;
-        if (agent->activity && agent->activity->programmed >= gathering->question->version)
+        if (agent->vouched && agent->activity->programmed >= gathering->question->version)
                 return;
         evidence->programmed = false;
         if (!evidence->unprogrammed_node)
@@ -112,6 +127,10 @@ void evidence_gather(const struct agents *agents, const struct evidence_question
         struct evidence evidence = { .idle = question->n_nodes > 0, .quiet = question->n_nodes > 0, .programmed = true };
         struct gathering gathering = { question, &evidence };
 
+        if (question->running < question->wanted) {
+                evidence.pods_are_missing = true;
+                evidence.idle = false;
+        }
         for (size_t i = 0; i < question->n_nodes; i++) {
                 const struct agent_view agent = agents_get(agents, question->nodes[i], now_ns);
 

@@ -2,7 +2,8 @@
 /* What all nodes together say about one policy. Pure.
  *
  * Unknown is not idle: a node that runs its pods and has no fresh agent, or whose agent does not mention the policy, is evidence
- * against sleep, and so is a target of which no node is known to run a pod. EndpointSlices name the nodes whose agents have to speak;
+ * against sleep, and so is a target of which no node is known to run a pod, or fewer pods than it is to have: those that are being made
+ * may be what somebody waits for, and those that end are not what is to be put to sleep. EndpointSlices name the nodes whose agents have to speak;
  * an agent elsewhere that says it has pods of the policy is heard all the same, and one that knows fewer than they name has not seen
  * them all.
  */
@@ -23,8 +24,9 @@ struct evidence_question {
         char *const *nodes;   /* that run its pods */
         const uint32_t *pods; /* on each of them */
         size_t n_nodes;
-        bool who_asks;           /* look for demand */
-        bool who_has_programmed; /* look for acknowledgements */
+        uint32_t wanted, running; /* pods: that its target is to have, and that run somewhere and do not end */
+        bool who_asks;            /* look for demand */
+        bool who_has_programmed;  /* look for acknowledgements */
 };
 
 struct evidence {                         /* names and texts are the agents' */
@@ -35,6 +37,7 @@ struct evidence {                         /* names and texts are the agents' */
         bool quiet;                          /* every one has voted for this epoch */
         const char *busy_node, *busy_reason; /* while not idle: who else says what */
         bool busy_is_unknown;                /* it says Unknown, or nothing */
+        bool pods_are_missing;               /* ... or nobody can say anything of some pods, for they do not run yet */
         const char *unquiet_node;            /* while not quiet */
         bool programmed;                     /* every live agent has this version in its maps */
         const char *unprogrammed_node;

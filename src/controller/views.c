@@ -216,10 +216,17 @@ static bool same_workload(const struct node_activity *other, const struct node_w
         return was && was->state == workload->state && was->quiet_epoch == workload->quiet_epoch && was->pods == workload->pods;
 }
 
+static bool same_process(const struct node_activity *a, const struct node_activity *b)
+{
+        return strcmp(a->instance ? a->instance : "", b->instance ? b->instance : "") == 0;
+}
+
 /* The policies about which @activity says what @other did not. */
 static void different_are_due(struct controller *controller, const struct node_activity *activity,
                               const struct node_activity *other)
 {
+        if (other && activity && !same_process(activity, other))
+                other = NULL;
         for (size_t i = 0; activity && i < activity->n_demands; i++)
                 if (!same_demand(other, &activity->demands[i]))
                         named_is_due(controller, activity->demands[i].policy, true);
@@ -246,7 +253,7 @@ static void activity_changed(struct controller *controller, const char *node, co
                 log_error("NodeActivity %s: %s", node, strerror(-r));
         different_are_due(controller, activity, old);
         different_are_due(controller, old, activity);
-        if (!old || !activity || old->programmed != activity->programmed)
+        if (!old || !activity || old->programmed != activity->programmed || !same_process(old, activity))
                 sleeping_are_due(controller);
 }
 

@@ -32,6 +32,7 @@ struct node_activity *node_activity_free(struct node_activity *activity)
                 free(activity->workloads[i].reason);
         }
         free(activity->workloads);
+        free(activity->instance);
         free(activity->problem);
         free(activity);
         return NULL;
@@ -118,6 +119,7 @@ static void status_read(struct field_reader *reader, const json_t *object, struc
         activity->programmed = (uint64_t)programmed;
         demands_read(reader, status, activity);
         workloads_read(reader, status, activity);
+        activity->instance = field_copy(reader, status, "instance", NULL, "status.instance");
         activity->problem = field_copy(reader, status, "problem", NULL, "status.problem");
 }
 
@@ -190,6 +192,7 @@ static json_t *workloads_json(const struct node_activity *activity)
 
 json_t *node_activity_status_json(const struct node_activity *activity)
 {
-        return json_pack("{s:I, s:o, s:o, s:s?}", "programmed", (json_int_t)activity->programmed, "demands", demands_json(activity),
-                         "workloads", workloads_json(activity), "problem", activity->problem);
+        return json_pack("{s:I, s:o, s:o, s:s?, s:s?}", "programmed", (json_int_t)activity->programmed, "demands",
+                         demands_json(activity), "workloads", workloads_json(activity), "instance", activity->instance, "problem",
+                         activity->problem);
 }

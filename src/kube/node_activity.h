@@ -43,7 +43,8 @@ struct node_activity {
         size_t n_demands;
         struct node_workload *workloads;
         size_t n_workloads;
-        char *problem; /* what this node cannot do ("hooks cannot be attached: …"), or NULL */
+        char *instance; /* of the process that wrote it, as its Lease names its holder; or NULL */
+        char *problem;  /* what this node cannot do ("hooks cannot be attached: …"), or NULL */
 };
 
 #define NODE_ACTIVITY_RESOURCE "nodeactivities"

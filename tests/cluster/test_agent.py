@@ -111,7 +111,8 @@ def test_lease_says_that_the_agent_lives(cluster, agent, namespace):
         return leases.get(f"{namespace}/lull-agent-n1")
     lease = cluster.api.until(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", renewed)
     assert lease["spec"]["leaseDurationSeconds"] == 40
-    assert lease["spec"]["holderIdentity"].endswith(f"-{node.control.status()['pid']}")
+    assert f"-{node.control.status()['pid']}_" in lease["spec"]["holderIdentity"]
+    agents.until_node(cluster, "n1", lambda status: status.get("instance") == lease["spec"]["holderIdentity"])
 
     def renewed_again(leases):
         return leases[f"{namespace}/lull-agent-n1"]["spec"]["renewTime"] != lease["spec"]["renewTime"]

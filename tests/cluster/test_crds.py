@@ -40,7 +40,7 @@ STATUS = {
          "lastTransitionTime": "2026-01-31T12:00:00.000000Z", "observedGeneration": 1}]}
 
 ACTIVITY = {
-    "programmed": 4711, "problem": "hooks cannot be attached",
+    "programmed": 4711, "instance": "lull-agent-x_5f", "problem": "hooks cannot be attached",
     "demands": [{"policy": "shop/web", "epoch": 4, "firstPacket": "2026-01-31T12:00:00.123456Z", "held": 3, "source": "10.77.1.6:40000"}],
     "workloads": [{"policy": "shop/web", "state": "Idle", "quietEpoch": -1, "since": "2026-01-31T12:00:00.000000Z", "pods": 2,
                    "openRequests": 1, "reason": "silent"}]}

@@ -107,7 +107,11 @@ static void cluster_make(struct cluster *cluster)
                 cluster->demands[i] =
                         (struct node_demand){ .policy = (char *)"a/b", .epoch = 7, .first_realtime_ns = 100 - (unsigned)i };
                 cluster->activities[i] = (struct node_activity){
-                        .workloads = &cluster->workloads[i], .n_workloads = 1, .demands = &cluster->demands[i], .programmed = 50
+                        .workloads = &cluster->workloads[i],
+                        .n_workloads = 1,
+                        .demands = &cluster->demands[i],
+                        .programmed = 50,
+                        .instance = (char *)"someone",
                 };
                 agents_activity(cluster->agents, node_names[i], &cluster->activities[i]);
         }
@@ -184,6 +188,51 @@ static void what_a_silent_agent_once_said_is_not_believed(void **state)
         agents_free(cluster.agents);
 }
 
+/* An agent that dies while a policy falls asleep, and is started again at once: its Lease has not run out. */
+static void what_the_process_before_said_is_not_believed(void **state)
+{
+        struct kube_lease next = lease("lull-agent-n2", "c", 40);
+        struct cluster cluster;
+        struct evidence evidence;
+
+        cluster_make(&cluster);
+        cluster.activities[1].n_demands = 1;
+        next.holder = (char *)"someone else";
+        assert_int_equal(agents_lease(cluster.agents, &next, second), 1);
+        evidence = ask(&cluster, second);
+        assert_false(evidence.idle || evidence.quiet || evidence.programmed);
+        assert_true(evidence.busy_is_unknown);
+        assert_string_equal(evidence.busy_node, "n2");
+        assert_string_equal(evidence.unquiet_node, "n2");
+        assert_string_equal(evidence.unprogrammed_node, "n2");
+        assert_int_equal(evidence.n_missing, 0);
+        assert_non_null(evidence.demand); /* but somebody asked */
+        cluster.activities[1].instance = NULL;
+        assert_false(ask(&cluster, second).quiet);
+        cluster.activities[1].instance = (char *)"someone else";
+        evidence = ask(&cluster, second);
+        assert_true(evidence.idle && evidence.quiet && evidence.programmed);
+        agents_free(cluster.agents);
+}
+
+static void what_the_process_before_said_elsewhere_is_not_believed(void **state)
+{
+        struct node_workload workload = { .policy = (char *)"a/b", .state = WORKLOAD_IDLE, .quiet_epoch = 7, .pods = 1 };
+        struct node_activity activity = { .workloads = &workload, .n_workloads = 1, .programmed = 50, .instance = (char *)"old" };
+        struct kube_lease first = lease("lull-agent-n3", "a", 40), next = lease("lull-agent-n3", "b", 40);
+        struct cluster cluster;
+
+        cluster_make(&cluster);
+        agents_activity(cluster.agents, "n3", &activity);
+        agents_lease(cluster.agents, &first, 0);
+        agents_lease(cluster.agents, &next, 0);
+        assert_string_equal(ask(&cluster, second).busy_node, "n3");
+        assert_string_equal(ask(&cluster, second).unquiet_node, "n3");
+        activity.instance = (char *)"someone";
+        assert_true(ask(&cluster, second).idle && ask(&cluster, second).quiet);
+        agents_free(cluster.agents);
+}
+
 static void an_unproven_agent_is_neither_believed_nor_missing(void **state)
 {
         struct kube_lease gone = lease("lull-agent-n1", "a", 40);
@@ -211,6 +260,26 @@ static void no_pods_are_no_evidence(void **state)
         agents_free(cluster.agents);
 }
 
+/* A rollout that recreates: the last pods serve yet, and say Idle, while the next ones are to come. */
+static void pods_that_do_not_run_yet_are_not_idle(void **state)
+{
+        static const uint32_t pods[] = { 2, 2 };
+        struct evidence_question question = {
+                .policy = "a/b", .epoch = 7, .nodes = (char *const *)node_names, .pods = pods, .n_nodes = 2, .wanted = 4
+        };
+        struct cluster cluster;
+        struct evidence evidence;
+
+        cluster_make(&cluster);
+        for (question.running = 0; question.running < 6; question.running++) {
+                evidence_gather(cluster.agents, &question, second, &evidence);
+                assert_int_equal(evidence.idle, question.running >= 4);
+                assert_int_equal(evidence.pods_are_missing, question.running < 4);
+                assert_true(evidence.quiet); /* an operator may put them to sleep for all that */
+        }
+        agents_free(cluster.agents);
+}
+
 static void an_agent_that_has_not_seen_all_pods_cannot_call_them_idle(void **state)
 {
         struct cluster cluster;
@@ -231,7 +300,9 @@ static void an_agent_that_has_not_seen_all_pods_cannot_call_them_idle(void **sta
 static void pods_that_no_slice_names_count_where_an_agent_sees_them(void **state)
 {
         struct node_workload workload = { .policy = (char *)"a/b", .state = WORKLOAD_ACTIVE, .quiet_epoch = 7, .pods = 1 };
-        struct node_activity activity = { .workloads = &workload, .n_workloads = 1, .programmed = 50 };
+        struct node_activity activity = {
+                .workloads = &workload, .n_workloads = 1, .programmed = 50, .instance = (char *)"someone"
+        };
         struct kube_lease first = lease("lull-agent-n3", "a", 40), next = lease("lull-agent-n3", "b", 40);
         struct cluster cluster;
 
@@ -291,8 +362,11 @@ int main(void)
                 cmocka_unit_test(everybody_has_to_say_idle_and_quiet),
                 cmocka_unit_test(a_node_that_says_nothing_is_not_idle),
                 cmocka_unit_test(what_a_silent_agent_once_said_is_not_believed),
+                cmocka_unit_test(what_the_process_before_said_is_not_believed),
+                cmocka_unit_test(what_the_process_before_said_elsewhere_is_not_believed),
                 cmocka_unit_test(an_unproven_agent_is_neither_believed_nor_missing),
                 cmocka_unit_test(no_pods_are_no_evidence),
+                cmocka_unit_test(pods_that_do_not_run_yet_are_not_idle),
                 cmocka_unit_test(an_agent_that_has_not_seen_all_pods_cannot_call_them_idle),
                 cmocka_unit_test(pods_that_no_slice_names_count_where_an_agent_sees_them),
                 cmocka_unit_test(demand_of_another_epoch_is_old),

@@ -325,7 +325,7 @@ static const char full_activity[] =
         "'openRequests':1},"
         "{'policy':'shop/db','state':'Active','quietEpoch':-1,'pods':1,'openRequests':0,'reason':'a request is open'},"
         "{'policy':'shop/ml','state':'Unknown','quietEpoch':-1,'pods':1,'openRequests':0,'reason':'no cgroup'}],"
-        "'problem':'hooks cannot be attached'}";
+        "'instance':'agent-1_5','problem':'hooks cannot be attached'}";
 
 static struct node_activity *read_activity(const char *status)
 {
@@ -372,6 +372,7 @@ static void every_field_of_an_activity_is_read(void **state)
         assert_int_equal(node_activity_find_workload(activity, "shop/db")->state, WORKLOAD_ACTIVE);
         assert_int_equal(node_activity_find_workload(activity, "shop/ml")->state, WORKLOAD_UNKNOWN);
         assert_null(node_activity_find_workload(activity, "shop/none"));
+        assert_string_equal(activity->instance, "agent-1_5");
         assert_string_equal(activity->problem, "hooks cannot be attached");
 }
 
