@@ -119,8 +119,8 @@ const char *area_rival(const struct subject *subject)
 
         LIST_FOREACH(other, &subject->area->subjects, neighbours)
         {
-                if (other != subject && other->target && target_reference_equal(&other->reference, &subject->reference) &&
-                    is_older(other, oldest))
+                if (other != subject && other->target && subject_known(other)->object->policy &&
+                    target_reference_equal(&other->reference, &subject->reference) && is_older(other, oldest))
                         oldest = other;
         }
         return oldest == subject ? NULL : subject_known(oldest)->object->metadata.name;

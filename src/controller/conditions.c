@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/text.h"
+
 const struct condition_entry *conditions_find(const struct conditions *conditions, const char *type)
 {
         for (size_t i = 0; i < conditions->n; i++)
@@ -12,29 +14,10 @@ const struct condition_entry *conditions_find(const struct conditions *condition
         return NULL;
 }
 
-static void cut_at_character(char *text, int length)
-{
-        size_t end = CONDITION_MESSAGE_MAX - 1;
-
-        if (length < CONDITION_MESSAGE_MAX)
-                return;
-        while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80)
-                end--;
-        /* The character that begins here may have lost its end. */
-        if ((unsigned char)text[end] >= 0xc0 || text[end] == '\0') {
-                while (end > 0 && ((unsigned char)text[end - 1] & 0xc0) == 0x80)
-                        end--;
-                if (end > 0 && (unsigned char)text[end - 1] >= 0xc0)
-                        end--;
-        }
-        text[end] = '\0';
-}
-
 void conditions_add(struct conditions *conditions, const char *type, const char *reason, const char *format, ...)
 {
         struct condition_entry *entry;
         va_list arguments;
-        int length;
 
         if (conditions->n == STATUS_CONDITIONS_MAX || conditions_find(conditions, type))
                 return;
@@ -42,9 +25,8 @@ void conditions_add(struct conditions *conditions, const char *type, const char 
         entry->type = type;
         entry->reason = reason;
         va_start(arguments, format);
-        length = vsnprintf(entry->message, sizeof(entry->message), format, arguments);
+        text_format_list(entry->message, sizeof(entry->message), format, arguments);
         va_end(arguments);
-        cut_at_character(entry->message, length);
 }
 
 bool conditions_keep(struct conditions *conditions, const struct scale_to_zero_status *status, const char *type)

@@ -14,6 +14,7 @@
 #include "controller/controller.h"
 #include "controller/decide.h"
 #include "controller/ignored.h"
+#include "controller/leftovers.h"
 #include "controller/parking_keeper.h"
 #include "controller/pods.h"
 #include "controller/resolve.h"
@@ -26,6 +27,7 @@
 #include "kube/scale_to_zero.h"
 
 #define ENDPOINTS_KEPT_NS (10 * UINT64_C(1000000000)) /* in the status after Awake, until all data planes know them */
+#define LEFTOVERS_KEPT_NS (5 * UINT64_C(1000000000))  /* what still looks alive then has outlived a short zero */
 #define LEADER_SETTLES_NS (1 * UINT64_C(1000000000))  /* a new leader first sees what the last one has done */
 
 enum {
@@ -42,6 +44,8 @@ struct known_policy { /* a ScaleToZero as the server has it */
         struct scale_to_zero *object;
         json_t *finalizers; /* all of them, or NULL */
         char *created;      /* as the API writes it: what is older sorts before */
+        struct target_reference
+                target; /* of a spec that is wrong otherwise; empty: that cannot be read either, or nothing is wrong */
 };
 
 struct autoscaler { /* a HorizontalPodAutoscaler */
@@ -71,7 +75,7 @@ struct subject { /* a policy at work */
         struct known_policy *own;    /* newer, of an answer to this replica; or NULL */
 
         struct target_reference reference; /* of the target below */
-        struct target *target;             /* NULL until its spec could be read */
+        struct target *target;             /* NULL until its spec's target could be read */
         struct resolution *resolution;     /* NULL: not known */
         bool resolution_is_old;
         struct pods *pods; /* while it wakes and this replica leads, for their probes; or NULL */
@@ -84,6 +88,8 @@ struct subject { /* a policy at work */
         struct phase_machine machine;
         int64_t epoch; /* that the machine is about; -1: none yet */
         uint64_t sleeping_version;
+        struct leftovers *leftovers; /* of before zero_since_ns, while they may look alive; or NULL */
+        uint64_t leftovers_until_ns; /* once the target has replicas again; 0: it has none */
         uint64_t demand_since_ns, zero_since_ns, blocked_until_ns, endpoints_until_ns;
         uint64_t scale_again_ns; /* the last change of scale is not to be made again before */
         uint32_t replicas_seen;
@@ -164,6 +170,7 @@ bool views_have_synced(const struct controller *controller, enum view first, enu
 int known_policy_read(const json_t *object, struct known_policy **ret_known, const char **ret_field);
 struct known_policy *known_policy_free(struct known_policy *known);
 DEFINE_CLEANUP(struct known_policy, known_policy_free)
+const struct target_reference *known_policy_target(const struct known_policy *known); /* or NULL */
 int autoscaler_read(const json_t *object, struct autoscaler **ret_autoscaler);
 int autoscaler_unreadable(const char *key, struct autoscaler **ret_autoscaler); /* whose target may be any of its namespace */
 struct autoscaler *autoscaler_free(struct autoscaler *autoscaler);
@@ -226,7 +233,9 @@ bool metadata_write(struct subject *subject, const struct decision *decision);
 int metadata_ask(struct subject *subject, const char *annotation); /* "lull.dev/wake" */
 
 /* look_at_pods.c: why a target does not start. */
-void diagnosis_begin(struct subject *subject, const struct target_state *target);
+void diagnosis_begin(struct subject *subject, uint64_t now_ns); /* a wake has failed */
+/* Looks at its pods if it is time. Returns when to come back, or 0: no wake has failed. */
+uint64_t diagnosis_go_on(struct subject *subject, const struct target_state *target, uint64_t now_ns);
 struct diagnosis *diagnosis_free(struct diagnosis *diagnosis);
 const char *diagnosis_reason(const struct diagnosis *diagnosis); /* NULL while it is not known */
 const char *diagnosis_message(const struct diagnosis *diagnosis);

@@ -377,17 +377,41 @@ static void decide_waking(struct deciding *deciding)
         decision->wake_failed = deciding->actions & PHASE_ACTION_REFUSE;
 }
 
-/* A younger policy of a target that an older one has does nothing, and lets nothing wait. */
-static void decide_rivalled(struct deciding *deciding)
+/* What it has put to sleep it wakes: how many replicas there were, only it knows. */
+static void decide_rivalled_at_zero(struct deciding *deciding)
 {
         struct decision *decision = deciding->decision;
 
-        decision->clear_wake = deciding->input->object->wake_requested;
-        decision->clear_sleep = deciding->input->object->sleep_requested;
+        if (decision->from == PHASE_WAKING) {
+                scale_up(deciding);
+                step(deciding, PHASE_EVENT_TIME);
+                decision->wake_failed = deciding->actions & PHASE_ACTION_REFUSE;
+                return;
+        }
+        if (decision->from == PHASE_SLEEPING)
+                step(deciding, PHASE_EVENT_GONE);
+        step(deciding, PHASE_EVENT_WAKE);
+        wake_by(deciding, WAKE_SCALED);
+}
+
+/* A younger policy of a target that an older one has does nothing, and lets nothing wait. */
+static void decide_rivalled(struct deciding *deciding)
+{
+        const struct decide_input *input = deciding->input;
+        struct decision *decision = deciding->decision;
+        bool has_been_woken = decision->from == PHASE_WAKING && input->has_been_up;
+        bool is_unknown = !input->target->known && !input->target->final;
+
+        decision->clear_wake = input->object->wake_requested;
+        decision->clear_sleep = input->object->sleep_requested;
         if (decision->clear_sleep || decision->clear_wake)
                 decision->refused = "another policy has its target";
-        if (decision->from != PHASE_AWAKE)
-                phase_begin(&decision->machine, &deciding->settings, PHASE_AWAKE, deciding->input->now_ns, &deciding->transition);
+        if (decision->from == PHASE_AWAKE || is_unknown)
+                return;
+        if (input->target->in_doubt || (has_none(deciding) && !has_been_woken))
+                decide_rivalled_at_zero(deciding);
+        else
+                phase_begin(&decision->machine, &deciding->settings, PHASE_AWAKE, input->now_ns, &deciding->transition);
 }
 
 static void decide_leader(struct deciding *deciding)
@@ -452,7 +476,7 @@ static bool may_be_removed(const struct deciding *deciding)
         const struct phase_machine *machine = &deciding->decision->machine;
         bool is_hopeless = input->target->final || (input->target->known && !input->target->exists);
 
-        if (input->rival || is_hopeless)
+        if (is_hopeless)
                 return true;
         if (machine->phase == PHASE_WAKING && has_replicas(deciding))
                 return machine->failures > 0 || input->now_ns - machine->since_ns >= deciding->settings.hold_timeout_ns;

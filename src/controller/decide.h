@@ -86,6 +86,9 @@ struct decision {
 };
 
 void decide(const struct decide_input *input, struct decision *ret_decision);
+/* Of a policy that goes away, and whose spec is wrong: what it has put to sleep is scaled up first, and not waited for. @target: as far as
+ * it could be read, or NULL. */
+void decide_unreadable(const struct scale_to_zero *object, const struct target_state *target, struct decision *ret_decision);
 
 /* The machine as the status of @object has it. */
 void decide_seed(const struct scale_to_zero *object, uint64_t now_ns, uint64_t now_realtime_ns, struct phase_machine *ret_machine);

@@ -2,10 +2,10 @@
 #include "controller/diagnose.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/text.h"
 
 /* What keeps a container from running, as the kubelet says it (k8s.io/kubernetes/pkg/kubelet/images/types.go, container/sync_result.go);
  * what comes first is worth more than what comes later. */
@@ -42,6 +42,19 @@ static const char *pod_name(const json_t *pod)
         return text_of(json_object_get(pod, "metadata"), "name");
 }
 
+static const char *image_of(const json_t *pod, const char *container)
+{
+        static const char *const lists[] = { "initContainers", "containers" };
+        const json_t *spec = json_object_get(pod, "spec"), *entry;
+        size_t i;
+
+        for (size_t list = 0; list < ELEMENTSOF(lists); list++)
+                json_array_foreach(json_object_get(spec, lists[list]), i, entry)
+                        if (strcmp(text_of(entry, "name"), container) == 0)
+                                return text_of(entry, "image");
+        return "";
+}
+
 /* Whether @rank is worse than what has been found; it is found then. */
 static bool found(struct diagnosing *diagnosing, size_t rank, const char *reason)
 {
@@ -52,41 +65,57 @@ static bool found(struct diagnosing *diagnosing, size_t rank, const char *reason
         return true;
 }
 
-static void say_exit(char *text, size_t size, const json_t *container)
+static const json_t *how_it_ended(const json_t *container)
 {
         const json_t *ended = json_object_get(json_object_get(container, "state"), "terminated");
 
+        return ended ? ended : json_object_get(json_object_get(container, "lastState"), "terminated");
+}
+
+/* A container that cannot even be started ends too, with the runtime's message; any other has one if it wrote one. */
+static void say_crash(struct finding *finding, const json_t *pod, const json_t *container)
+{
+        const json_t *ended = how_it_ended(container);
+        const char *message = text_of(ended, "message");
+
         if (!ended)
-                ended = json_object_get(json_object_get(container, "lastState"), "terminated");
-        if (!ended)
-                text[0] = '\0';
+                text_format(finding->message, sizeof(finding->message), "pod \"%s\", container \"%s\": it keeps ending",
+                            pod_name(pod), text_of(container, "name"));
         else
-                snprintf(text, size, ", last with status %lld (%.32s)",
-                         (long long)json_integer_value(json_object_get(ended, "exitCode")), text_of(ended, "reason"));
+                text_format(finding->message, sizeof(finding->message),
+                            "pod \"%s\", container \"%s\": it keeps ending, last with status %lld (%s)%s%s", pod_name(pod),
+                            text_of(container, "name"), (long long)json_integer_value(json_object_get(ended, "exitCode")),
+                            text_of(ended, "reason"), *message ? ": " : "", message);
+}
+
+static void say_obstacle(struct finding *finding, const json_t *pod, const json_t *container, size_t obstacle)
+{
+        const char *message = text_of(json_object_get(json_object_get(container, "state"), "waiting"), "message");
+        const char *name = text_of(container, "name");
+
+        if (strcmp(obstacles[obstacle].reason, "CrashLoop") == 0)
+                say_crash(finding, pod, container);
+        else if (strcmp(obstacles[obstacle].reason, "ImageUnavailable") == 0)
+                text_format(finding->message, sizeof(finding->message), "pod \"%s\", container \"%s\", image \"%s\": %s: %s",
+                            pod_name(pod), name, image_of(pod, name), obstacles[obstacle].words, message);
+        else
+                text_format(finding->message, sizeof(finding->message), "pod \"%s\", container \"%s\": %s: %s", pod_name(pod), name,
+                            obstacles[obstacle].words, message);
 }
 
 static void look_at_container(struct diagnosing *diagnosing, const json_t *pod, const json_t *container)
 {
         const json_t *state = json_object_get(container, "state"), *waiting = json_object_get(state, "waiting");
-        const json_t *ended = json_object_get(state, "terminated");
-        struct finding *finding = diagnosing->finding;
-        char exit[80];
+        const json_t *ended = how_it_ended(container);
 
-        say_exit(exit, sizeof(exit), container);
-        for (size_t rank = 0; waiting && rank < ELEMENTSOF(obstacles); rank++) {
-                if (strcmp(text_of(waiting, "reason"), obstacles[rank].waiting) != 0 ||
-                    !found(diagnosing, rank, obstacles[rank].reason))
-                        continue;
-                if (strcmp(obstacles[rank].reason, "CrashLoop") == 0)
-                        snprintf(finding->message, sizeof(finding->message), "pod \"%s\", container \"%s\": %s%s", pod_name(pod),
-                                 text_of(container, "name"), obstacles[rank].words, exit);
-                else
-                        snprintf(finding->message, sizeof(finding->message), "pod \"%s\", container \"%s\": %s: %.200s",
-                                 pod_name(pod), text_of(container, "name"), obstacles[rank].words, text_of(waiting, "message"));
-        }
+        if (json_is_true(json_object_get(container, "ready")))
+                return;
+        for (size_t rank = 0; waiting && rank < ELEMENTSOF(obstacles); rank++)
+                if (strcmp(text_of(waiting, "reason"), obstacles[rank].waiting) == 0 &&
+                    found(diagnosing, rank, obstacles[rank].reason))
+                        say_obstacle(diagnosing->finding, pod, container, rank);
         if (ended && json_integer_value(json_object_get(ended, "exitCode")) != 0 && found(diagnosing, RANK_CRASH, "CrashLoop"))
-                snprintf(finding->message, sizeof(finding->message), "pod \"%s\", container \"%s\": it keeps ending%s",
-                         pod_name(pod), text_of(container, "name"), exit);
+                say_crash(diagnosing->finding, pod, container);
 }
 
 static void look_at_scheduling(struct diagnosing *diagnosing, const json_t *pod)
@@ -98,8 +127,8 @@ static void look_at_scheduling(struct diagnosing *diagnosing, const json_t *pod)
                 if (strcmp(text_of(condition, "type"), "PodScheduled") != 0 || strcmp(text_of(condition, "status"), "False") != 0)
                         continue;
                 if (found(diagnosing, RANK_UNSCHEDULABLE, "Unschedulable"))
-                        snprintf(diagnosing->finding->message, FINDING_MESSAGE_MAX, "pod \"%s\" fits on no node: %.250s",
-                                 pod_name(pod), text_of(condition, "message"));
+                        text_format(diagnosing->finding->message, FINDING_MESSAGE_MAX, "pod \"%s\" fits on no node: %s",
+                                    pod_name(pod), text_of(condition, "message"));
         }
 }
 
@@ -116,8 +145,21 @@ static void look_at_pod(struct diagnosing *diagnosing, const json_t *pod)
                         look_at_container(diagnosing, pod, container);
         look_at_scheduling(diagnosing, pod);
         if (found(diagnosing, RANK_NOT_READY, "NotReady"))
-                snprintf(diagnosing->finding->message, FINDING_MESSAGE_MAX, "pod \"%s\" is %s, but not ready", pod_name(pod),
-                         text_of(status, "phase"));
+                text_format(diagnosing->finding->message, FINDING_MESSAGE_MAX, "pod \"%s\" is %s, but not ready", pod_name(pod),
+                            text_of(status, "phase"));
+}
+
+static void look_at_target(struct diagnosing *diagnosing, const char *failure)
+{
+        struct finding *finding = diagnosing->finding;
+
+        if (failure && diagnosing->rank >= RANK_NOT_READY) {
+                finding->reason = strstr(failure, "exceeded quota") ? "QuotaExceeded" : "CannotCreatePods";
+                text_format(finding->message, sizeof(finding->message), "%s", failure);
+        } else if (diagnosing->rank == RANK_NOTHING) {
+                finding->reason = "NoPods";
+                text_format(finding->message, sizeof(finding->message), "its target has made no pods");
+        }
 }
 
 void diagnose(const json_t *pods, const char *failure, struct finding *ret_finding)
@@ -128,13 +170,5 @@ void diagnose(const json_t *pods, const char *failure, struct finding *ret_findi
 
         json_array_foreach(json_object_get(pods, "items"), i, pod)
                 look_at_pod(&diagnosing, pod);
-        if (diagnosing.rank < RANK_NOTHING && !(failure && diagnosing.rank == RANK_NOT_READY))
-                return;
-        if (failure) {
-                ret_finding->reason = strstr(failure, "exceeded quota") ? "QuotaExceeded" : "CannotCreatePods";
-                snprintf(ret_finding->message, sizeof(ret_finding->message), "%s", failure);
-        } else {
-                ret_finding->reason = "NoPods";
-                snprintf(ret_finding->message, sizeof(ret_finding->message), "its target has made no pods");
-        }
+        look_at_target(&diagnosing, failure);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a target's pods are not ready, from one look at them. Pure. */
+/* Why a target's pods are not ready, from one look at them. Pure. Its words name what is wrong, and repeat what the kubelet, the scheduler
+ * or the container itself says of it. */
 #pragma once
 
 #include <jansson.h>
 
-enum { FINDING_MESSAGE_MAX = 400 };
+enum { FINDING_MESSAGE_MAX = 460 };
 
 struct finding {
         const char *reason; /* static: "Unschedulable", "ImageUnavailable", "ContainerCannotStart", "CrashLoop", "QuotaExceeded",

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "controller/controller_private.h"
+#include "policy/object.h"
 
 struct known_policy *known_policy_free(struct known_policy *known)
 {
@@ -9,9 +10,28 @@ struct known_policy *known_policy_free(struct known_policy *known)
                 return NULL;
         scale_to_zero_free(known->object);
         json_decref(known->finalizers);
+        target_reference_done(&known->target);
         free(known->created);
         free(known);
         return NULL;
+}
+
+/* What else is wrong with a spec keeps nobody from waking what it has put to sleep. */
+static int target_read_alone(const json_t *spec, struct known_policy *known)
+{
+        _cleanup_(json_decrefp) json_t *alone = json_pack("{s:O*}", "target", json_object_get(spec, "target"));
+        _cleanup_(policy_freep) struct policy *policy = NULL;
+        _cleanup_(freep) char *problem = NULL;
+        int r = alone ? policy_from_object(known->object->metadata.name, alone, &policy, &problem) : -ENOMEM;
+
+        return r > 0 ? target_reference_copy(&policy->cluster.reference, &known->target) : r;
+}
+
+const struct target_reference *known_policy_target(const struct known_policy *known)
+{
+        if (known->object->policy)
+                return &known->object->policy->cluster.reference;
+        return known->target.name ? &known->target : NULL;
 }
 
 int known_policy_read(const json_t *object, struct known_policy **ret_known, const char **ret_field)
@@ -25,6 +45,8 @@ int known_policy_read(const json_t *object, struct known_policy **ret_known, con
         if (!known)
                 return -ENOMEM;
         r = scale_to_zero_read(object, &known->object, ret_field);
+        if (r >= 0 && !known->object->policy)
+                r = target_read_alone(json_object_get(object, "spec"), known);
         if (r < 0)
                 return r;
         known->created = strdup(created ? created : "");

@@ -47,6 +47,7 @@ static void refresh_resolution(struct subject *subject, const struct target_stat
                 .target = target,
                 .probes = probes,
                 .n_probes = pods_probes(subject->pods, probes),
+                .leftovers = subject->leftovers_until_ns ? subject->leftovers : NULL, /* at zero it counts that some look alive */
         };
         struct resolution *resolution;
         int r;
@@ -88,6 +89,45 @@ static void follow_status(struct subject *subject, uint64_t now_ns)
                 subject->endpoints_until_ns = subject->machine.since_ns + ENDPOINTS_KEPT_NS;
 }
 
+static void forget_leftovers(struct subject *subject)
+{
+        subject->leftovers = leftovers_free(subject->leftovers);
+        subject->leftovers_until_ns = 0;
+        subject->resolution_is_old = true;
+}
+
+static void take_leftovers(struct subject *subject)
+{
+        const struct pointers *slices = &subject->area->slices;
+        int r;
+
+        forget_leftovers(subject);
+        r = leftovers_take(&subject->reference, (const struct kube_endpoint_slice *const *)slices->items, slices->n,
+                           &subject->leftovers);
+        if (r < 0)
+                log_error("policy \"%s\": cannot remember its pods: %s", subject->key, strerror(-r));
+}
+
+static void follow_leftovers(struct subject *subject, const struct target_state *target, uint64_t now_ns)
+{
+        if (!subject->leftovers)
+                return;
+        if (subject->leftovers_until_ns == 0 && target->replicas > 0) {
+                subject->leftovers_until_ns = now_ns + LEFTOVERS_KEPT_NS;
+                subject->resolution_is_old = true;
+        } else if (subject->leftovers_until_ns && now_ns >= subject->leftovers_until_ns) {
+                forget_leftovers(subject);
+        }
+}
+
+/* Once all of them are gone before anybody wakes it, there is nothing to remember. */
+static void check_leftovers(struct subject *subject)
+{
+        if (subject->leftovers && subject->leftovers_until_ns == 0 && subject->resolution && !subject->resolution_is_old &&
+            subject->resolution->n_ready == 0)
+                subject->leftovers = leftovers_free(subject->leftovers);
+}
+
 static void follow_replicas(struct subject *subject, const struct target_state *target, uint64_t now_ns)
 {
         if (!target->known || !target->exists)
@@ -98,10 +138,12 @@ static void follow_replicas(struct subject *subject, const struct target_state *
                 subject->has_been_up = true;
         } else if (subject->zero_since_ns == 0) {
                 subject->zero_since_ns = now_ns;
+                take_leftovers(subject);
         }
+        follow_leftovers(subject, target, now_ns);
 }
 
-static void gather(struct subject *subject, uint64_t now_ns, struct evidence *ret_evidence)
+static void gather(struct subject *subject, const struct target_state *target, uint64_t now_ns, struct evidence *ret_evidence)
 {
         const struct scale_to_zero *object = subject_known(subject)->object;
         const struct resolution *resolution = subject->resolution;
@@ -112,6 +154,8 @@ static void gather(struct subject *subject, uint64_t now_ns, struct evidence *re
                 .nodes = resolution ? resolution->nodes : NULL,
                 .pods = resolution ? resolution->node_pods : NULL,
                 .n_nodes = resolution ? resolution->n_nodes : 0,
+                .wanted = target->known && target->exists ? target->replicas : 0,
+                .running = resolution ? resolution->n_pods : 0,
                 .who_asks = subject->machine.phase != PHASE_AWAKE,
                 .who_has_programmed = subject->machine.phase == PHASE_SLEEPING,
         };
@@ -223,6 +267,19 @@ static bool ignores_too_many(const struct subject *subject)
         return subject->ignores && ignored_list(subject->ignores, prefixes, &n) == -ENOSPC;
 }
 
+/* While a wake has failed, and goes on. One that failed before this replica led is looked at as well. */
+static uint64_t diagnose_wake(struct subject *subject, const struct target_state *target, const struct decision *decision,
+                              uint64_t now_ns)
+{
+        bool fails = decision->from == PHASE_WAKING && decision->machine.phase == PHASE_WAKING && decision->machine.failures > 0;
+
+        if (!fails || !controller_leads(subject->controller))
+                subject->diagnosis = diagnosis_free(subject->diagnosis);
+        else if (decision->wake_failed || !subject->diagnosis)
+                diagnosis_begin(subject, now_ns);
+        return diagnosis_go_on(subject, target, now_ns);
+}
+
 static void decide_and_act(struct subject *subject, const struct target_state *target, uint64_t now_ns)
 {
         struct controller *controller = subject->controller;
@@ -230,7 +287,7 @@ static void decide_and_act(struct subject *subject, const struct target_state *t
         struct evidence evidence;
         uint64_t again_ns;
 
-        gather(subject, now_ns, &evidence);
+        gather(subject, target, now_ns, &evidence);
         const struct decide_input input = {
                 .object = subject_known(subject)->object,
                 .machine = &subject->machine,
@@ -260,13 +317,12 @@ static void decide_and_act(struct subject *subject, const struct target_state *t
         decide(&input, &decision);
         note_decision(subject, &decision);
         again_ns = sooner(decision.again_ns, subject->endpoints_until_ns > now_ns ? subject->endpoints_until_ns : 0);
+        again_ns = sooner(again_ns, subject->leftovers_until_ns);
         if (subject->scale_again_ns > now_ns && decision.scale != SCALE_NOT)
                 again_ns = sooner(again_ns, subject->scale_again_ns);
         if (!carry_out(subject, &input, &decision))
                 want_round(subject, &decision);
-        if (decision.wake_failed)
-                diagnosis_begin(subject, target);
-        look_at(subject, again_ns);
+        look_at(subject, sooner(again_ns, diagnose_wake(subject, target, &decision, now_ns)));
 }
 
 void subject_look(struct subject *subject)
@@ -293,5 +349,6 @@ void subject_look(struct subject *subject)
         follow_pods(subject, &target);
         park_release(subject);
         refresh_resolution(subject, &target);
+        check_leftovers(subject);
         decide_and_act(subject, &target, now_ns);
 }

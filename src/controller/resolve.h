@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "controller/leftovers.h"
 #include "controller/target.h"
 #include "kube/resource.h"
 #include "kube/scale_to_zero.h"
@@ -40,6 +41,7 @@ struct resolve_input {
                 *pod_labels; /* of the target's pod template; NULL: @target's, and where that has none, spec.services must say */
         const struct resolve_probe *probes;
         size_t n_probes;
+        const struct leftovers *leftovers; /* pods that are no endpoints any more, whatever slices say; or NULL */
         const struct resolve_parking *parking;
         size_t n_parking;
 };
@@ -72,6 +74,7 @@ struct resolution {
         char **nodes;        /* that run its pods, ready or not, or terminating and still serving; each once, sorted */
         uint32_t *node_pods; /* how many, on each of them */
         size_t n_nodes;
+        uint32_t n_pods;           /* of those on nodes: without the terminating ones */
         struct status_port *ports; /* on which its pods serve; of a backend without endpoints those that the object's status has */
         size_t n_ports;
         struct resolve_problem problems[RESOLVE_PROBLEMS_MAX];

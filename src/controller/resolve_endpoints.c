@@ -301,6 +301,7 @@ static int endpoint_fill(const struct gathering *gathering, const struct candida
 
 static int endpoints_fill(struct gathering *gathering)
 {
+        const struct leftovers *leftovers = gathering->resolving->input->leftovers;
         struct resolution *resolution = gathering->resolving->resolution;
         _cleanup_(freep) struct candidate **list = calloc(HASH_COUNT(gathering->candidates) + 1, sizeof(*list));
         struct candidate *candidate, *next;
@@ -310,7 +311,7 @@ static int endpoints_fill(struct gathering *gathering)
         if (!list)
                 return -ENOMEM;
         HASH_ITER(hh, gathering->candidates, candidate, next) {
-                if (candidate->terminating || candidate->foreign)
+                if (candidate->terminating || candidate->foreign || leftovers_have(leftovers, candidate->endpoint->pod_uid))
                         continue;
                 resolution->n_ready += candidate->ready;
                 list[n++] = candidate;
@@ -342,7 +343,7 @@ static int by_node_and_pod(const void *a, const void *b)
         return difference ? difference : strcmp(left->pod_uid, right->pod_uid);
 }
 
-/* Of a list in that order. Returns how many nodes there are, or -ENOMEM. */
+/* The nodes and pods of a list in that order. Returns how many nodes there are, or -ENOMEM. */
 static int nodes_count(struct candidate *const *list, size_t n, struct resolution *resolution)
 {
         int different = 0;
@@ -350,8 +351,10 @@ static int nodes_count(struct candidate *const *list, size_t n, struct resolutio
         for (size_t i = 0; i < n; i++) {
                 const struct kube_endpoint *endpoint = list[i]->endpoint, *last = i > 0 ? list[i - 1]->endpoint : NULL;
                 bool other_node = !last || strcmp(endpoint->node, last->node) != 0;
+                bool other_pod = other_node || strcmp(endpoint->pod_uid, last->pod_uid) != 0;
 
                 different += other_node;
+                resolution->n_pods += other_pod && !list[i]->terminating;
                 if (different > RESOLVE_NODES_MAX)
                         continue;
                 if (other_node) {
@@ -360,7 +363,7 @@ static int nodes_count(struct candidate *const *list, size_t n, struct resolutio
                                 return -ENOMEM;
                         resolution->n_nodes++;
                 }
-                resolution->node_pods[resolution->n_nodes - 1] += other_node || strcmp(endpoint->pod_uid, last->pod_uid) != 0;
+                resolution->node_pods[resolution->n_nodes - 1] += other_pod;
         }
         return different;
 }

@@ -216,6 +216,17 @@ bool status_write(struct subject *subject, const struct decide_input *input, con
         return patch_send(subject, patch, urgent ? KUBE_PRIORITY_WAKE : KUBE_PRIORITY_NORMAL);
 }
 
+static bool remove_invalid(struct subject *subject, const struct scale_to_zero *object)
+{
+        struct target_state target;
+        struct decision decision;
+
+        if (subject->target)
+                target_read(subject->target, &target);
+        decide_unreadable(object, subject->target ? &target : NULL, &decision);
+        return decision.scale == SCALE_UP ? scale_write(subject, &decision) : metadata_write(subject, &decision);
+}
+
 /* Whatever its phase was, it stays so until the spec can be read. */
 bool status_write_invalid(struct subject *subject)
 {
@@ -227,7 +238,7 @@ bool status_write_invalid(struct subject *subject)
         if (!controller_leads(subject->controller))
                 return false;
         if (object->metadata.deleting)
-                return metadata_write(subject, &(struct decision){ .remove_finalizer = object->has_finalizer });
+                return remove_invalid(subject, object);
         conditions_add(&conditions, "Invalid", "Spec", "%s",
                        object->policy_problem ? object->policy_problem : "its target is not known");
         conditions_to_status(&conditions, object, now_realtime_ns(), draft.conditions);

@@ -50,18 +50,17 @@ void subjects_are_due(struct controller *controller)
 /* The API lets nobody change the target: another one is that of another policy of the same name. */
 static int follow_target(struct subject *subject)
 {
-        const struct scale_to_zero *object = subject_known(subject)->object;
-        const struct policy *policy = object ? object->policy : NULL;
+        const struct target_reference *wanted = known_policy_target(subject_known(subject));
         struct target_reference reference;
         struct target *target;
         int r;
 
-        if (!policy)
+        if (!wanted)
                 return 0;
-        if (subject->target && target_reference_equal(&subject->reference, &policy->cluster.reference) &&
-            strcmp(subject->reference.api_version, policy->cluster.reference.api_version) == 0)
+        if (subject->target && target_reference_equal(&subject->reference, wanted) &&
+            strcmp(subject->reference.api_version, wanted->api_version) == 0)
                 return 0;
-        r = target_reference_copy(&policy->cluster.reference, &reference);
+        r = target_reference_copy(wanted, &reference);
         if (r < 0)
                 return r;
         r = target_new(subject->controller->targets, subject->area->namespace, &reference, subject, &target);
@@ -76,6 +75,7 @@ static int follow_target(struct subject *subject)
         subject->has_been_up = false;
         subject->replicas_seen = 0;
         subject->zero_since_ns = 0;
+        subject->leftovers = leftovers_free(subject->leftovers);
         return 0;
 }
 
@@ -153,6 +153,7 @@ struct subject *subject_free(struct subject *subject)
         sd_event_source_disable_unref(subject->timer);
         known_policy_free(subject->own);
         resolution_free(subject->resolution);
+        leftovers_free(subject->leftovers);
         pods_free(subject->pods);
         ignored_policy_free(subject->ignores);
         diagnosis_free(subject->diagnosis);

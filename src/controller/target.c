@@ -169,7 +169,7 @@ bool targets_are_stale(const struct targets *targets)
         const struct watched_kind *kind;
 
         LIST_FOREACH(kind, &targets->kinds, of_all)
-        if (kind->form != TARGET_FORM_ANY && kube_reflector_is_stale(kind->reflector))
+        if (kind->form != TARGET_FORM_ANY && kube_reflector_is_synced(kind->reflector) && kube_reflector_is_stale(kind->reflector))
                 return true;
         return false;
 }

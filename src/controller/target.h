@@ -47,7 +47,8 @@ struct target *target_free(struct target *target);
 DEFINE_CLEANUP(struct target, target_free)
 
 void target_read(const struct target *target, struct target_state *ret_state); /* valid until the event loop runs */
-/* Of Kubernetes' own kinds: one that somebody else defines is told by its own targets' states, for it must not keep all others awake. */
+/* Of Kubernetes' own kinds that have been read once: others are told by their own targets' states, for a kind that is new, somebody else's
+ * or not to be read must not keep all others awake. */
 bool targets_are_stale(const struct targets *targets);
 
 /* Asks for @replicas; a Job: 0 suspends it. Zero only if nobody has changed the target since it was last seen (409 else); more only

@@ -40,7 +40,7 @@ static json_t *target_json(const struct subject *subject)
 static json_t *idle_json(const struct subject *subject, const struct scale_to_zero *object)
 {
         const struct resolution *resolution = subject->resolution;
-        const struct evidence_question question = {
+        struct evidence_question question = {
                 .policy = subject->key,
                 .epoch = object->status.epoch,
                 .nodes = resolution ? resolution->nodes : NULL,
@@ -48,14 +48,22 @@ static json_t *idle_json(const struct subject *subject, const struct scale_to_ze
                 .n_nodes = resolution ? resolution->n_nodes : 0,
         };
         uint32_t factor = MAX(object->status.idle_factor, 1u);
+        struct target_state target = { .known = false };
         struct evidence evidence;
         char reason[256];
 
         if (object->status.phase == PHASE_ASLEEP || object->status.phase == PHASE_WAKING || !object->policy)
                 return json_null();
+        if (subject->target)
+                target_read(subject->target, &target);
+        question.wanted = target.known && target.exists ? target.replicas : 0;
+        question.running = resolution ? resolution->n_pods : 0;
         evidence_gather(subject->controller->agents, &question, now_monotonic_ns(), &evidence);
         if (evidence.idle)
                 snprintf(reason, sizeof(reason), "idle on all of its nodes");
+        else if (evidence.pods_are_missing)
+                snprintf(reason, sizeof(reason), "only %u of the %u pods run that its target is to have", question.running,
+                         question.wanted);
         else if (!evidence.busy_node)
                 snprintf(reason, sizeof(reason), "no node is known to run its pods");
         else

@@ -19,7 +19,7 @@
 
 static json_t *list_of(const char *pods)
 {
-        char text[2048];
+        char text[4096];
         json_t *list;
 
         snprintf(text, sizeof(text), "{'items':[%s]}", pods);
@@ -37,7 +37,11 @@ static void each_reason_is_found_and_told(void **state)
                 const char *pods, *failure, *reason, *words;
         } cases[] = {
                 { WAITING("ErrImagePull", "not found"), NULL, "ImageUnavailable",
-                  "pod \"web-1\", container \"web\": its image cannot be pulled: not found" },
+                  "pod \"web-1\", container \"web\", image \"\": its image cannot be pulled: not found" },
+                { "{'metadata':{'name':'web-1'},'spec':{'initContainers':[{'name':'i','image':'first'}],'containers':[{'name':'x'},"
+                  "{'name':'web','image':'lull.test/nothing:1'}]},'status':{'containerStatuses':[{'name':'x','ready':true},"
+                  "{'name':'web','state':{'waiting':{'reason':'ErrImagePull'}}}]}}",
+                  NULL, "ImageUnavailable", "image \"lull.test/nothing:1\"" },
                 { WAITING("ImagePullBackOff", "Back-off"), NULL, "ImageUnavailable", "Back-off" },
                 { WAITING("ErrImageNeverPull", "x"), NULL, "ImageUnavailable", "may not be pulled" },
                 { WAITING("CreateContainerConfigError", "secret \\\"s\\\" not found"), NULL, "ContainerCannotStart",
@@ -45,6 +49,15 @@ static void each_reason_is_found_and_told(void **state)
                 { WAITING("CrashLoopBackOff", "back-off 10s"), NULL, "CrashLoop", "it keeps ending, last with status 7 (Error)" },
                 { POD("'containerStatuses':[{'name':'web','state':{'terminated':{'exitCode':1,'reason':'Error'}}}]"), NULL,
                   "CrashLoop", "status 1" },
+                { POD("'containerStatuses':[{'name':'web','state':{'waiting':{'reason':'CrashLoopBackOff'}},'lastState':{"
+                      "'terminated':{'exitCode':128,'reason':'StartError','message':'exec: /bin/nothing: no such file'}}}]"),
+                  NULL, "CrashLoop", "status 128 (StartError): exec: /bin/nothing: no such file" },
+                { POD("'containerStatuses':[{'name':'web','ready':false,'state':{'running':{}},'lastState':{'terminated':{"
+                      "'exitCode':2,'reason':'Error','message':'no database'}}}]"),
+                  NULL, "CrashLoop", "no database" },
+                { POD("'containerStatuses':[{'name':'web','ready':true,'state':{'running':{}},'lastState':{'terminated':{"
+                      "'exitCode':2,'reason':'Error'}}}]"),
+                  NULL, "NotReady", "not ready" },
                 { POD("'initContainerStatuses':[{'name':'init','state':{'waiting':{'reason':'ErrImagePull','message':'m'}}}]"),
                   NULL, "ImageUnavailable", "container \"init\"" },
                 { POD("'conditions':[{'type':'PodScheduled','status':'False','message':'0/2 nodes are available'}]"), NULL,
@@ -78,6 +91,29 @@ static void no_list_is_no_crash(void **state)
 
         diagnose(NULL, NULL, &finding);
         assert_string_equal(finding.reason, "NoPods");
+}
+
+/* What the API server gets must be UTF-8, or it gets nothing. */
+static void a_finding_that_is_too_long_is_cut_at_a_character(void **state)
+{
+        for (size_t lead = 0; lead < 3; lead++) {
+                char message[3 * FINDING_MESSAGE_MAX] = "", pod[4 * FINDING_MESSAGE_MAX];
+                struct finding finding;
+                json_t *list, *json;
+
+                memset(message, 'x', lead);
+                for (size_t i = lead; i + 3 < sizeof(message); i += 3)
+                        memcpy(message + i, "\u20ac", 4);
+                snprintf(pod, sizeof(pod),
+                         POD("'containerStatuses':[{'name':'web','state':{'terminated':{'exitCode':1,'message':'%s'}}}]"), message);
+                list = list_of(pod);
+                diagnose(list, NULL, &finding);
+                json = json_string(finding.message);
+                assert_non_null(json);
+                assert_true(strlen(finding.message) > FINDING_MESSAGE_MAX - 5);
+                json_decref(json);
+                json_decref(list);
+        }
 }
 
 static void conditions_are_bounded_and_each_type_is_there_once(void **state)
@@ -137,6 +173,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(each_reason_is_found_and_told),
                 cmocka_unit_test(no_list_is_no_crash),
+                cmocka_unit_test(a_finding_that_is_too_long_is_cut_at_a_character),
                 cmocka_unit_test(conditions_are_bounded_and_each_type_is_there_once),
                 cmocka_unit_test(a_long_message_is_cut_at_a_character),
                 cmocka_unit_test(what_held_before_keeps_its_time),

@@ -533,6 +533,44 @@ static void pods_are_counted_once_a_node(void **state)
         assert_int_equal(resolution->n_nodes, 2);
         assert_int_equal(resolution->node_pods[0], 1);
         assert_int_equal(resolution->node_pods[1], 2);
+        assert_int_equal(resolution->n_pods, 3);
+        fixture_done(&fixture);
+}
+
+/* A wake that comes right after the sleep: slices call the old pods ready yet, and one new pod too. */
+static void pods_of_before_the_sleep_are_no_endpoints_of_the_wake(void **state)
+{
+        static const struct row row = {
+                .services = "[" SERVICE("web", HTTP) "]",
+                .slices = "[" SLICE("a", "web", HTTP_8080,
+                                    POD("10.1.0.1", A, "n1", READY) "," POD("10.1.0.2", B, "n2", READY) "," POD("10.1.0.4", "other",
+                                                                                                                "n2", READY)) "]",
+        };
+        static const struct row next = {
+                .slices = "[" SLICE("a", "web", HTTP_8080,
+                                    POD("10.1.0.1", A, "n1", READY) "," POD("10.1.0.2", B, "n2", READY) "," POD("10.1.0.3", C, "n2",
+                                                                                                                READY)) "]",
+        };
+        _cleanup_(leftovers_freep) struct leftovers *leftovers = NULL;
+        struct resolution *resolution = NULL;
+        struct fixture fixture;
+
+        fixture_fill(&fixture, &row);
+        assert_int_equal(
+                leftovers_take(&fixture.policy.cluster.reference, fixture.input.slices, fixture.input.n_slices, &leftovers), 0);
+        fixture.input.leftovers = leftovers;
+        assert_int_equal(resolve(&fixture.input, &resolution), 0);
+        assert_int_equal(resolution->n_ready, 0);
+        assert_int_equal(resolution->n_endpoints, 0);
+        assert_int_equal(resolution->n_nodes, 2); /* they run: whether they are idle is another question */
+        resolution = resolution_free(resolution);
+
+        kube_endpoint_slice_free(fixture.slices[0]);
+        read_slices(&fixture, next.slices);
+        assert_int_equal(resolve(&fixture.input, &resolution), 0);
+        assert_int_equal(resolution->n_ready, 1);
+        assert_string_equal(resolution->endpoints[0].pod, C);
+        resolution_free(resolution);
         fixture_done(&fixture);
 }
 
@@ -748,6 +786,7 @@ int main(void)
                 cmocka_unit_test(slices_become_endpoints),
                 cmocka_unit_test(whose_pod_it_is_is_known_by_its_name),
                 cmocka_unit_test(pods_are_counted_once_a_node),
+                cmocka_unit_test(pods_of_before_the_sleep_are_no_endpoints_of_the_wake),
                 cmocka_unit_test(a_slice_that_cannot_be_read_forbids_sleep),
                 cmocka_unit_test(the_bound_spreads_over_nodes),
                 cmocka_unit_test(too_many_frontends_forbid_sleep),
