@@ -18,6 +18,16 @@ bool controller_leads(const struct controller *controller)
                now_monotonic_ns() - controller->leading_since_ns >= LEADER_SETTLES_NS;
 }
 
+static bool leads(void *userdata)
+{
+        return controller_leads(userdata);
+}
+
+static uint64_t now(void *userdata)
+{
+        return now_monotonic_ns();
+}
+
 static void look_at_due(struct controller *controller)
 {
         struct subject *subject;
@@ -186,18 +196,22 @@ static int make_parts(struct controller *controller)
                 .identity = controller->options->identity,
         };
         const struct kube_recorder_settings recorder = { .controller = recorder_name, .instance = controller->options->identity };
+        struct gone_nodes_settings gone = { .namespace = controller->options->namespace, .leads = leads, .now_ns = now };
         int r = kube_recorder_new(controller->client, &recorder, NULL, &controller->recorder);
 
         if (r == -EINVAL)
                 log_error("--identity: \"%s\" is no DNS name; Events are named after it", controller->options->identity);
         if (r >= 0)
                 r = agents_new(&controller->agents);
+        gone.agents = controller->agents;
         if (r >= 0)
                 r = targets_new(controller->client, on_target_changed, &controller->targets);
         if (r >= 0)
                 r = park_start(controller);
         if (r >= 0)
                 r = ignored_new(controller->client, on_ignored_changed, controller, &controller->ignored);
+        if (r >= 0)
+                r = gone_nodes_new(controller->client, &gone, controller, &controller->gone_nodes);
         if (r >= 0)
                 r = views_start(controller);
         if (r >= 0)
@@ -267,6 +281,7 @@ struct controller *controller_free(struct controller *controller)
                 area_forget_if_empty(controller, area);
         }
         views_end(controller);
+        gone_nodes_free(controller->gone_nodes);
         parking_keeper_free(controller->parking);
         ignored_free(controller->ignored);
         targets_free(controller->targets);

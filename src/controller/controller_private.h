@@ -13,6 +13,7 @@
 #include "controller/agents.h"
 #include "controller/controller.h"
 #include "controller/decide.h"
+#include "controller/gone_nodes.h"
 #include "controller/ignored.h"
 #include "controller/leftovers.h"
 #include "controller/parking_keeper.h"
@@ -137,6 +138,7 @@ struct controller {
         struct agents *agents;
         struct parking_keeper *parking;
         struct ignored *ignored;
+        struct gone_nodes *gone_nodes;
         struct kube_reflector *views[VIEW_MAX];
         struct event_log *events;
         struct http_server *control, *metrics;

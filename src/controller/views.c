@@ -327,6 +327,7 @@ static void lease_added(const char *key, void *value, void *userdata)
                 park_nodes_changed(controller);
         }
         arm_agent_timer(controller);
+        gone_nodes_look(controller->gone_nodes);
 }
 
 static void lease_modified(const char *key, void *old, void *value, void *userdata)

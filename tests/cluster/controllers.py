@@ -20,6 +20,8 @@ POLICIES = GROUP + "/namespaces/{}/scaletozeros"
 ACTIVITIES = f"{GROUP}/nodeactivities"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
+KINDS = {"Deployment": ("apps/v1", DEPLOYMENTS), "StatefulSet": ("apps/v1", "/apis/apps/v1/namespaces/{}/statefulsets"),
+         "Job": ("batch/v1", "/apis/batch/v1/namespaces/{}/jobs")}
 MERGE = "application/merge-patch+json"
 LULLD = clients.TOOLS.parent / "lulld"
 RENEW_SECONDS, LEASE_SECONDS = 1, 5
@@ -91,6 +93,7 @@ class Agent:
         self.api, self.namespace, self.node = cluster.api, namespace, node
         self.name = f"lull-agent-{node}"
         self.demands, self.workloads, self.programmed = {}, {}, 0
+        self.instance = self.said_by = f"{node}_{secrets.token_hex(8)}"  # the process that lives, and that wrote the status
         self.api.delete(f"{ACTIVITIES}/{node}")
         self.api.post(ACTIVITIES, {"apiVersion": "lull.dev/v1alpha1", "kind": "NodeActivity", "metadata": {"name": node}})
         self.stopping = threading.Event()
@@ -101,12 +104,18 @@ class Agent:
 
     def renew(self):
         path = LEASES.format(self.namespace)
-        spec = {"holderIdentity": self.node, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now()}
+        spec = {"leaseDurationSeconds": LEASE_SECONDS, "renewTime": now()}
         with contextlib.suppress(api.ApiError):
-            self.api.post(path, {"metadata": {"name": self.name}, "spec": spec})
+            self.api.post(path, {"metadata": {"name": self.name}, "spec": {**spec, "holderIdentity": self.instance}})
         while not self.stopping.wait(RENEW_SECONDS):
             with contextlib.suppress(OSError, http.client.HTTPException, api.ApiError):
-                self.api.patch(f"{path}/{self.name}", {"spec": {**spec, "renewTime": now()}})
+                self.api.patch(f"{path}/{self.name}", {"spec": {**spec, "holderIdentity": self.instance, "renewTime": now()}})
+
+    def start_anew(self):
+        """Another process renews the Lease; what it has to say is yet to come. Returns once the Lease names it."""
+        self.instance = f"{self.node}_{secrets.token_hex(8)}"
+        self.api.until(LEASES.format(self.namespace), lambda items: items[f"{self.namespace}/{self.name}"]["spec"][
+            "holderIdentity"] == self.instance)
 
     def fall_silent(self):
         self.stopping.set()
@@ -114,7 +123,8 @@ class Agent:
             self.thread.join()
 
     def write(self):
-        status = {"programmed": self.programmed, "demands": list(self.demands.values()), "workloads": list(self.workloads.values())}
+        status = {"instance": self.said_by, "programmed": self.programmed, "demands": list(self.demands.values()),
+                  "workloads": list(self.workloads.values())}
         self.api.patch(f"{ACTIVITIES}/{self.node}/status", {"status": status})
 
     def workload(self, policy, state, quiet_epoch=-1, **more):
@@ -142,13 +152,15 @@ class Agent:
 
 
 class Policy:
-    """A ScaleToZero of a Deployment with a Service, all of one name."""
+    """A ScaleToZero of a Deployment, or another kind of workload, with a Service, all of one name."""
 
-    def __init__(self, cluster, namespace, name="web", target=None, **spec):
+    def __init__(self, cluster, namespace, name="web", target=None, kind="Deployment", **spec):
         self.cluster, self.api, self.namespace, self.name = cluster, cluster.api, namespace, name
         self.target = target or name
         self.path, self.version = POLICIES.format(namespace), None
-        spec = {"target": {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.target}, "services": [self.target], **spec}
+        api_version, targets = KINDS[kind]
+        self.targets = targets.format(namespace)
+        spec = {"target": {"apiVersion": api_version, "kind": kind, "name": self.target}, "services": [self.target], **spec}
         spec["idle"] = {"after": "1s", "minAwake": "0", **spec.get("idle", {})}
         self.api.post(self.path, {"apiVersion": "lull.dev/v1alpha1", "kind": "ScaleToZero", "metadata": {"name": name}, "spec": spec})
 
@@ -205,14 +217,14 @@ class Policy:
     # Its target
 
     def scale(self, replicas):
-        self.api.patch(f"{DEPLOYMENTS.format(self.namespace)}/{self.target}/scale", {"spec": {"replicas": replicas}})
+        self.api.patch(f"{self.targets}/{self.target}/scale", {"spec": {"replicas": replicas}})
 
     def replicas(self):
-        return self.api.get(f"{DEPLOYMENTS.format(self.namespace)}/{self.target}")["spec"]["replicas"]
+        return replicas_of(self.api.get(f"{self.targets}/{self.target}"))
 
     def until_replicas(self, count, timeout=30):
         key = f"{self.namespace}/{self.target}"
-        self.api.until(DEPLOYMENTS.format(self.namespace), lambda items: items[key]["spec"]["replicas"] == count, timeout)
+        self.api.until(self.targets, lambda items: replicas_of(items[key]) == count, timeout)
 
     def events(self):
         return {event["reason"]: event["note"] for event in self.api.get(
@@ -225,8 +237,20 @@ class Policy:
                                                    and event["regarding"]["name"] == self.name], timeout)[0]
 
 
-def workload(cluster, namespace, name="web", replicas=1, node="n1", **options):
-    objects.create(cluster.api, namespace, objects.deployment(name, replicas, node, **options), objects.service(name))
+def replicas_of(item):
+    """As lull has them: those of a Job are none or one."""
+    return int(not item["spec"].get("suspend")) if "suspend" in item["spec"] else item["spec"]["replicas"]
+
+
+def workload(cluster, namespace, name="web", replicas=1, node="n1", kind="Deployment", **options):
+    item = {**objects.deployment(name, replicas, node, **options), "apiVersion": KINDS[kind][0], "kind": kind}
+    if kind == "StatefulSet":
+        item["spec"]["serviceName"] = name
+    if kind == "Job":
+        template = item["spec"]["template"]
+        item["spec"] = {"template": {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}}
+    cluster.api.post(KINDS[kind][1].format(namespace), item)
+    objects.create(cluster.api, namespace, objects.service(name))
 
 
 def put_to_sleep(policy, *agents, timeout=30):

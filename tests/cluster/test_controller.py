@@ -74,6 +74,65 @@ def test_idle_sleeps_and_a_packet_wakes(cluster, namespace, start, agent, policy
     assert {"Sleeping", "Asleep", "Woken"} <= set(web.events())
 
 
+@pytest.mark.parametrize("kind", ["StatefulSet", "Job"])
+def test_other_kinds_sleep_and_wake_too(cluster, namespace, start, agent, policy, kind):
+    controllers.workload(cluster, namespace, kind=kind)
+    node, web = agent(), policy(kind=kind)
+    start()
+
+    asleep = controllers.put_to_sleep(web, node)
+    assert web.replicas() == 0
+    cluster.until_pods(namespace, lambda pods: not pods, "app=web")
+    node.demand(web, asleep["epoch"])
+    web.until_replicas(1)
+    web.until_phase("Awake")
+    assert len(cluster.ready_pods(namespace, 1)) == 1
+
+
+def test_a_disruption_budget_is_about_evictions_and_not_about_sleep(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    cluster.api.post(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets", {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}})
+    node, web = agent(), policy()
+    start()
+
+    asleep = controllers.put_to_sleep(web, node)
+    cluster.until_pods(namespace, lambda pods: not pods, "app=web")
+    node.demand(web, asleep["epoch"])
+    web.until_phase("Awake")
+
+
+def test_pods_that_do_not_run_yet_keep_it_awake(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"minAwake": "0"})
+    start()
+    web.until_no_condition("AgentsMissing")
+    cluster.api.patch(f"{web.targets}/web", {"spec": {"replicas": 2, "template": {"spec": {
+        "nodeName": None, "nodeSelector": {"there-is": "none"}}}}})
+    web.until_replicas(2)
+    node.workload(web, "Idle")
+    controllers.pause()
+    assert web.status()["phase"] == "Awake"
+
+
+def test_what_an_agent_said_before_it_started_anew_is_no_vote(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"minAwake": "1h"})
+    start()
+    web.until_no_condition("AgentsMissing")
+    node.start_anew()
+    web.annotate("sleep")
+    node.vote(web, web.until_phase("Sleeping"))
+    assert "n1" in web.until_condition("SleepBlocked")["message"]
+    assert web.replicas() == 1
+
+    node.said_by = node.instance
+    web.annotate("sleep")
+    node.vote(web, web.until_phase("Sleeping"))
+    web.until_phase("Asleep")
+
+
 def test_two_replicas_wake_once_and_the_other_goes_on_when_the_leader_is_killed(cluster, namespace, start, agent, policy):
     controllers.workload(cluster, namespace)
     node, web = agent(), policy()

@@ -41,10 +41,11 @@ def test_the_controller_may_do_this_and_nothing_else(installed):
     kinds = {f"{kind}.apps": READ for kind in ("deployments", "statefulsets", "replicasets")}
     assert may(installed, "lull-controller") == {
         "scaletozeros.lull.dev": READ | {"patch"}, "scaletozeros.lull.dev/status": {"patch"},
-        "scaletozeros.lull.dev/finalizers": {"update"}, "nodeactivities.lull.dev": READ, "services": READ, "pods": READ,
-        "namespaces": READ, "endpointslices.discovery.k8s.io": READ | {"create", "patch", "update", "delete"}, **kinds, **scales,
+        "scaletozeros.lull.dev/finalizers": {"update"},
+        "nodeactivities.lull.dev": READ | {"delete"}, "nodes": {"get"}, "services": READ, "pods": READ, "namespaces": READ,
+        "endpointslices.discovery.k8s.io": READ | {"create", "patch", "update", "delete"}, **kinds, **scales,
         "jobs.batch": READ | {"patch"}, "horizontalpodautoscalers.autoscaling": READ, "events.events.k8s.io": {"create", "patch"},
-        "leases.coordination.k8s.io": READ | {"create", "update"}}
+        "leases.coordination.k8s.io": READ | {"create", "update", "delete"}}
 
 
 def test_applying_the_manifests_again_changes_nothing(installed):
