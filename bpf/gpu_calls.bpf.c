@@ -90,7 +90,7 @@ static __always_inline struct gpu_counts *counts_of(__u64 watch, __u64 now)
 SEC("uprobe")
 int gpu_submit(struct pt_regs *ctx)
 {
-        __u64 now = bpf_ktime_get_coarse_ns();
+        __u64 now = bpf_ktime_get_ns();
         struct gpu_counts *counts = counts_of(bpf_get_attach_cookie(ctx), now);
 
         if (!counts)
@@ -108,7 +108,7 @@ int gpu_wait_enter(struct pt_regs *ctx)
         __u64 thread = bpf_get_current_pid_tgid();
         struct gpu_counts *counts;
 
-        wait.since_ns = bpf_ktime_get_coarse_ns();
+        wait.since_ns = bpf_ktime_get_ns();
         counts = counts_of(wait.watch, wait.since_ns);
         if (!counts)
                 return 0;
@@ -126,7 +126,7 @@ int gpu_wait_enter(struct pt_regs *ctx)
 SEC("uprobe")
 int gpu_wait_leave(struct pt_regs *ctx)
 {
-        __u64 watch = bpf_get_attach_cookie(ctx), thread = bpf_get_current_pid_tgid(), now = bpf_ktime_get_coarse_ns();
+        __u64 watch = bpf_get_attach_cookie(ctx), thread = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
         struct gpu_counts *counts = counts_of(watch, now);
         struct gpu_wait *wait;
 
@@ -158,7 +158,7 @@ int gpu_initialise(struct pt_regs *ctx)
                 if (!cgroup)
                         break;
                 if (bpf_map_lookup_elem(&gpu_workloads, &cgroup)) {
-                        tell(GPU_EVENT_INITIALISED, cgroup, bpf_ktime_get_coarse_ns());
+                        tell(GPU_EVENT_INITIALISED, cgroup, bpf_ktime_get_ns());
                         break;
                 }
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* What the probes on driver libraries and the daemon say to each other: map values and ring buffer records.
  *
- * Fixed-width fields, explicit padding, sizes asserted. Times are bpf_ktime_get_coarse_ns(): CLOCK_MONOTONIC, up to a tick behind.
+ * Fixed-width fields, explicit padding, sizes asserted. Times are bpf_ktime_get_ns(): CLOCK_MONOTONIC.
  * A *watch* is one period in which a workload is probed, by a number never used twice; it is the cookie of the probes' links, so that
  * probes which are still being taken off count for nothing in the next one.
  */

@@ -11,7 +11,7 @@
  * one percent of a core it is probed by samples: it is then known to be busy. As soon as a sample finds it quiet its probes stay.
  *
  * Calls that count while nothing is attached are not seen, so every reading says what it covers. Nothing outlives the daemon. Time is
- * CLOCK_MONOTONIC; that of a call is its coarse form, up to a clock tick (at most 10 ms) behind.
+ * CLOCK_MONOTONIC.
  */
 #pragma once
 

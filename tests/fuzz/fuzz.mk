@@ -40,3 +40,15 @@ $(BUILD)/tests/fuzz/fuzz_kube_objects: tests/fuzz/fuzz_kube_objects.c $(wildcard
 		src/kube/node_activity.c src/kube/fields.c src/kube/metadata.c src/kube/micro_time.c src/base/time.c src/base/address.c
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $(filter %.c,$^) $(shell $(PKG_CONFIG) --cflags --libs yaml-0.1 jansson)
+
+#   make fuzz-elf: the seeds are the stand-ins for driver libraries
+.PHONY: fuzz-elf
+fuzz-elf: $(BUILD)/tests/fuzz/fuzz_elf $(GPU_STANDINS)
+	@mkdir -p $(BUILD)/tests/fuzz/found-elf $(BUILD)/tests/fuzz/seeds-elf
+	cp $(filter %.so.1 %.so.6,$(GPU_STANDINS)) $(BUILD)/tests/fuzz/seeds-elf
+	$< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=512 \
+		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-elf $(BUILD)/tests/fuzz/seeds-elf
+
+$(BUILD)/tests/fuzz/fuzz_elf: tests/fuzz/fuzz_elf.c src/gpu/elf_functions.c src/gpu/prologue.c
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --cflags --libs libelf)
