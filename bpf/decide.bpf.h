@@ -88,7 +88,7 @@ static __always_inline int decide(const struct packet *packet, __u64 now_ns, __u
         verdict = find_frontend(packet, &frontend);
         if (verdict != VERDICT_FIRST)
                 return verdict;
-        if (is_exempt(&packet->flow, now_ns))
+        if (packet->probe || is_exempt(&packet->flow, now_ns))
                 return LULL_COUNTER_PASS_FLOW;
 
         state = bpf_map_lookup_elem(&control, &zero);

@@ -42,6 +42,7 @@ struct packet {
         __u32 header_length; /* of all headers */
         bool ipv4;
         bool fragment; /* the first of several, not reassembled */
+        bool probe;    /* a half-open probe of lull's own, of whichever node */
 };
 
 static __always_inline int parse_tcp(struct packet *packet, const struct bpf_dynptr *data, __u32 offset)
@@ -61,6 +62,7 @@ static __always_inline int parse_tcp(struct packet *packet, const struct bpf_dyn
         packet->flow.source_port = tcp->source;
         packet->flow.destination_port = tcp->dest;
         packet->header_length = offset + header_length;
+        packet->probe = header_length == sizeof(*tcp) && tcp->seq == bpf_htonl(LULL_PROBE_SEQUENCE);
         return VERDICT_FIRST;
 }
 

@@ -30,6 +30,11 @@ enum {
         LULL_PACKET_LARGE = 65536,
 };
 
+/* The sequence number of a half-open probe, whose TCP header has no options either: a SYN that no hook of any node takes for a client's.
+ * Translation leaves both as they are, so that a probe is known also where a data plane has led it to another node's parking frontend.
+ * A client that says the same gets what it would get without lull. */
+#define LULL_PROBE_SEQUENCE 0x6c756c6cU
+
 struct lull_flow {
         __u8 source[16];
         __u8 destination[16];
@@ -118,7 +123,7 @@ enum lull_counter {
         LULL_COUNTER_HELD_RING_FULL,  /* dropped, no room for the copy: its retransmission is the queue */
         LULL_COUNTER_HELD_UNREADABLE, /* dropped, the copy failed */
         LULL_COUNTER_HELD_REFUSAL,    /* an endpoint's refusal of a released flow: dropped, the flow goes elsewhere */
-        LULL_COUNTER_PASS_FLOW,       /* to a sleeping frontend, but in map "pass" */
+        LULL_COUNTER_PASS_FLOW,       /* to a sleeping frontend, but in map "pass", or a probe of lull's own */
         LULL_COUNTER_PASS_STALE,      /* the daemon is dead or hung */
         LULL_COUNTER_PASS_IGNORED,
         LULL_COUNTER_PASS_NOT_ALLOWED,

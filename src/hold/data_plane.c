@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
@@ -20,7 +19,6 @@ enum { ENDPOINTS_LISTED_MAX = 16 }; /* a list this long may be cut */
 #define INTERVAL_MAX_NS NSEC_PER_SEC
 /* An entry to an endpoint that does not answer for so long is made anew: the data plane may choose another. */
 #define SILENCE_MAX_NS (200 * NSEC_PER_MSEC)
-#define PASS_NS NSEC_PER_SEC
 
 void data_plane_init(struct data_plane_probe *probe)
 {
@@ -113,23 +111,16 @@ static bool leads_to_an_endpoint(struct held_frontend *frontend, const struct co
         return now_ns < probe->first_ns + SILENCE_MAX_NS;
 }
 
-static int send_syn(struct held_frontend *frontend, uint64_t now_ns)
+/* No exemption is needed: the hooks know it. */
+static int send_syn(struct held_frontend *frontend)
 {
         const struct data_plane_probe *probe = &frontend->translated->probe;
-        struct hold *hold = frontend->holding->hold;
-        struct lull_flow wire = flow_to_wire(&probe->flow);
         uint8_t packet[PACKET_SYN_MAX];
-        uint32_t sequence = 0;
-        int r;
 
-        if (getrandom(&sequence, sizeof(sequence), 0) < 0)
-                return -errno;
-        r = injector_exempt(hold->injector, &wire, now_ns + PASS_NS);
-        if (r < 0)
-                return r;
-        return injector_send(hold->injector, &(struct injection){ .flags = LULL_PACKET_LOCAL_OUT,
-                                                                  .data = packet,
-                                                                  .length = packet_syn(&probe->flow, sequence, packet) });
+        return injector_send(frontend->holding->hold->injector,
+                             &(struct injection){ .flags = LULL_PACKET_LOCAL_OUT,
+                                                  .data = packet,
+                                                  .length = packet_syn(&probe->flow, LULL_PROBE_SEQUENCE, packet) });
 }
 
 static uint64_t interval_ns(const struct held_frontend *frontend, uint64_t now_ns)
@@ -158,7 +149,7 @@ bool data_plane_run(struct held_frontend *frontend, uint64_t now_ns)
                 probe->first_ns = 0;
         }
 
-        r = send_syn(frontend, now_ns);
+        r = send_syn(frontend);
         if (r < 0 && r != -EPERM) /* which is what a rule that drops it says */
                 log_debug("cannot send a probe: %s", strerror(-r));
         probe->next_ns = now_ns + interval_ns(frontend, now_ns);

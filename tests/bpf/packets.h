@@ -20,7 +20,8 @@ struct packet {
         uint16_t destination_port;        /* 80, or 53 for UDP; the source port is 40000 */
         uint8_t tcp_flags;                /* SYN */
         uint8_t tcp_words;                /* 5: what the header says of its own length */
-        uint8_t option_words;             /* IPv4 */
+        uint32_t sequence;
+        uint8_t option_words; /* IPv4 */
         uint8_t extensions[EXTENSIONS_MAX];
         size_t n_extensions;
         uint8_t segments_left; /* of routing headers */
@@ -73,6 +74,8 @@ static inline size_t put_transport(const struct packet *packet, uint8_t *at)
                 put_16(at + 4, 8 + packet->payload + packet->udp_length_lie);
                 return 8;
         }
+        put_16(at + 4, packet->sequence >> 16);
+        put_16(at + 6, packet->sequence);
         at[12] = (packet->tcp_words ?: 5) << 4;
         at[13] = packet->tcp_flags ?: SYN;
         put_16(at + 14, 64240);

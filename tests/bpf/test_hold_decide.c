@@ -260,6 +260,15 @@ static const struct row rows[] = {
         { "exempt flow", syn_4, .expected = LULL_COUNTER_PASS_FLOW, .given = live_pass },
         { "no longer exempt", syn_4, .expected = HELD, .given = expired_pass, .slot = SLOT_TCP4 },
         { "another flow is exempt", syn_4, .expected = HELD, .given = pass_of_another_flow, .slot = SLOT_TCP4 },
+        /* half-open probes, which another node's data plane may have led here */
+        { "probe", { .sequence = LULL_PROBE_SEQUENCE }, .expected = LULL_COUNTER_PASS_FLOW },
+        { "probe, IPv6", { V6, .sequence = LULL_PROBE_SEQUENCE }, .expected = LULL_COUNTER_PASS_FLOW },
+        { "probe, planned restart", { .sequence = LULL_PROBE_SEQUENCE }, .expected = LULL_COUNTER_PASS_FLOW, .given = planned },
+        { "a client with a probe's sequence number",
+          { .sequence = LULL_PROBE_SEQUENCE, .tcp_words = 10, .payload = 20 },
+          .expected = HELD,
+          .slot = SLOT_TCP4 },
+        { "nearly a probe", { .sequence = LULL_PROBE_SEQUENCE + 1 }, .expected = HELD, .slot = SLOT_TCP4 },
         /* the daemon */
         { "silent daemon", syn_4, .expected = LULL_COUNTER_PASS_STALE, .given = stale },
         { "daemon last heard of lately", syn_4, .expected = HELD, .given = nearly_stale, .slot = SLOT_TCP4 },

@@ -244,6 +244,36 @@ def test_a_reused_source_port_is_not_bound_by_the_entry_of_another_time(cluster,
     assert attempt.receive() == b"hello"
 
 
+def test_a_client_that_has_its_port_in_use_towards_the_pod_itself_is_served_too(cluster, hold):
+    """The pod's answers to both would look the same, had the kernel not chosen another port for the second."""
+    client, address, endpoint = cluster.clients["client"], pod_address(1, 2)[4], cluster.endpoints["there"]
+    shared = {"source": (address, 40001), "options": [(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)]}
+    endpoint.listen()
+    client.socket(socket.SOCK_STREAM, **shared).connect((endpoint.addresses[4], POD_PORT))
+    holder = hold().sleep(service(4))
+    attempts = [client.begin(PORT, **shared), *(client.begin(PORT) for _ in range(3))]
+    holder.await_parked(4)
+
+    holder.do("endpoints", 0, endpoint.where(4))
+
+    assert_served(attempts)
+    assert [attempt.receive() for attempt in attempts] == [b"hello"] * 4
+
+
+def test_an_endpoint_that_cannot_be_reached_keeps_no_flow_from_another(cluster, hold):
+    holder, endpoint = hold("masquerade-all").sleep(service(4)), cluster.endpoints["there"]
+    cluster.node.ip("route add unreachable 10.244.9.0/24")
+    attempts = [cluster.clients["client"].begin(PORT) for _ in range(4)]
+    holder.await_parked(4)
+    endpoint.listen()
+
+    holder.do("endpoints", 0, f"there 10.244.9.9 {POD_PORT}", endpoint.where(4))
+
+    assert_served(attempts)
+    assert holder.counter("delayed/unreachable") >= 1
+    assert holder.counter("released/direct") == 4
+
+
 def test_flows_to_an_endpoint_that_goes_away_are_given_to_the_next(cluster, hold):
     holder, gone, other = hold().sleep(service(4)), cluster.endpoints["here"], cluster.endpoints["there"]
     attempts = [cluster.clients["client"].begin(PORT) for _ in range(4)]
@@ -417,6 +447,32 @@ def test_a_frontend_known_to_be_served_is_let_go_at_once(cluster, hold):
     assert_served([attempt])
     holder.await_event("drained")
     assert holder.counter("released/data-plane") == 1
+
+
+def test_a_probe_that_another_node_sent_is_no_demand(cluster, hold):
+    """As when that node's data plane still leads to this node's parking address: it comes from anywhere, and nobody has announced it."""
+    holder = hold().sleep(service(4))
+
+    cluster.clients["client"].namespace.run("python3", "-c", PROBE, pod_address(1, 2)[4], SERVICE[4], str(PORT))
+    attempt = cluster.clients["client"].begin(PORT)
+
+    assert holder.await_event("demand")["flow"].startswith(f"tcp {pod_address(1, 2)[4]}:{attempt.socket.getsockname()[1]} ")
+    assert holder.counter("passed/exempt-flow") == 1
+    assert len(holder.state()["list"]) == 1
+
+
+PROBE = """
+import socket, struct, sys
+source, target, port = sys.argv[1:]
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+raw.bind((source, 0))
+def segment(checksum):
+    return struct.pack("!HHIIBBHHH", 1383, int(port), 0x6c756c6c, 0, 5 << 4, 2, 65535, checksum, 0)
+pseudo = socket.inet_aton(source) + socket.inet_aton(target) + struct.pack("!HH", socket.IPPROTO_TCP, 20) + segment(0)
+total = sum(struct.unpack(f"!{len(pseudo) // 2}H", pseudo))
+total = (total & 0xffff) + (total >> 16)
+raw.sendto(segment(~(total + (total >> 16)) & 0xffff), (target, 0))
+"""
 
 
 def test_a_proven_node_port_ends_the_holding(cluster, hold):
