@@ -47,6 +47,10 @@ static const struct counter_name daemon_names[] = {
         [DAEMON_REINJECTED_GIVEN_UP] = { "reinjected", "given-up" },
         [DAEMON_REINJECTED_HANDED_OVER] = { "reinjected", "handed-over" },
         [DAEMON_REINJECTED_OTHER_ENDPOINT] = { "reinjected", "other-endpoint" },
+        [DAEMON_DELAYED_TAKEN] = { "delayed", "answers-taken" },
+        [DAEMON_DELAYED_UNREACHABLE] = { "delayed", "unreachable" },
+        [DAEMON_DELAYED_KERNEL] = { "delayed", "kernel-busy" },
+        [DAEMON_DELAYED_NO_ENTRY] = { "delayed", "no-entry" },
 };
 static_assert(ELEMENTSOF(daemon_names) == DAEMON_COUNTER_MAX, "every verdict has a name");
 static_assert(LULL_COUNTER_MAX + DAEMON_COUNTER_MAX <= HOLD_COUNTERS_MAX, "all fit what hold_counters() fills");

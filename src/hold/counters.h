@@ -24,6 +24,10 @@ enum daemon_counter {
         DAEMON_REINJECTED_GIVEN_UP,
         DAEMON_REINJECTED_HANDED_OVER,    /* the server answers, the client does not */
         DAEMON_REINJECTED_OTHER_ENDPOINT, /* taken back from an endpoint that refused it or stayed silent */
+        DAEMON_DELAYED_TAKEN,             /* attempts: an endpoint's answers to this flow would be another connection's */
+        DAEMON_DELAYED_UNREACHABLE,       /* no way from here to the endpoint */
+        DAEMON_DELAYED_KERNEL,            /* the kernel had no room for an entry, or no answer */
+        DAEMON_DELAYED_NO_ENTRY,          /* or takes none at all */
         DAEMON_COUNTER_MAX,
 };
 

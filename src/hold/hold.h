@@ -135,6 +135,8 @@ void holding_stop(struct holding *holding);
 /* demand() will be called again for the next packet. */
 void holding_rearm(struct holding *holding);
 bool holding_is_started(const struct holding *holding);
+/* An earlier daemon held frontends of it, and they still are held: until @holding is started, or hold_settle() lets them go. */
+bool holding_is_left(const struct holding *holding);
 /* The next demand in the map since holding_start() or holding_rearm(), read now. */
 bool holding_has_demand(struct holding *holding);
 size_t holding_parked(const struct holding *holding); /* packets */
@@ -147,7 +149,7 @@ json_t *hold_programs(const struct hold *hold); /* [{name, type, attach, attache
 json_t *hold_maps(const struct hold *hold);     /* [{name, type, entries, max_entries}] */
 
 struct hold_counter {
-        const char *verdict; /* "held", "passed", "dropped", "released", "expired", "reinjected" */
+        const char *verdict; /* "held", "passed", "dropped", "released", "delayed", "expired", "reinjected" */
         const char *reason;
         uint64_t value;
 };

@@ -243,15 +243,21 @@ static int hold_again(struct holding *holding)
         return r;
 }
 
+static bool has_adopted(const struct holding *holding)
+{
+        for (size_t i = 0; i < holding->n_frontends; i++)
+                if (holding->frontends[i].adopted)
+                        return true;
+        return false;
+}
+
 /* What an earlier daemon saw counts only for the first start; afterwards the map is this daemon's alone. */
 static void arm(struct holding *holding)
 {
-        for (size_t i = 0; i < holding->n_frontends; i++)
-                if (holding->frontends[i].adopted) {
-                        demand_adopt(holding);
-                        return;
-                }
-        demand_arm(holding);
+        if (has_adopted(holding))
+                demand_adopt(holding);
+        else
+                demand_arm(holding);
 }
 
 int holding_start(struct holding *holding)
@@ -426,6 +432,11 @@ void holding_rearm(struct holding *holding)
 bool holding_is_started(const struct holding *holding)
 {
         return holding->started;
+}
+
+bool holding_is_left(const struct holding *holding)
+{
+        return holding->hold && !holding->hold->settled && !holding->started && has_adopted(holding);
 }
 
 bool holding_has_demand(struct holding *holding)

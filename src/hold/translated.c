@@ -304,7 +304,8 @@ bool translated_is_settled(const struct held_frontend *frontend, uint64_t now_ns
 
 enum attempt {
         ATTEMPT_DONE,
-        ATTEMPT_LATER, /* look_ns says when */
+        ATTEMPT_NOT_THIS, /* the next one may go all the same */
+        ATTEMPT_LATER,    /* look_ns says when */
 };
 
 static enum attempt try_plane(struct held_frontend *frontend, struct parked_flow *flow, uint64_t now_ns)
@@ -326,24 +327,31 @@ static enum attempt try_plane(struct held_frontend *frontend, struct parked_flow
 static enum attempt not_given(struct held_frontend *frontend, struct parked_flow *flow, struct endpoint *endpoint, int error,
                               uint64_t now_ns)
 {
+        uint64_t *counters = frontend->holding->hold->counters, again_ns = now_ns + ENTRY_AGAIN_NS;
+        struct translated *translated = frontend->translated;
         struct flow readable = flow_from_wire(&flow->key);
         char text[FLOW_TEXT_MAX];
 
         log_debug("%s: the kernel takes no entry: %s", flow_format(&readable, text), strerror(-error));
         switch (error) {
         case -EEXIST: /* the endpoint's answers would be another connection's */
-                return try_plane(frontend, flow, now_ns);
+                counters[DAEMON_DELAYED_TAKEN]++;
+                return try_plane(frontend, flow, now_ns) == ATTEMPT_DONE ? ATTEMPT_DONE : ATTEMPT_NOT_THIS;
         case -ENETUNREACH:
         case -EHOSTUNREACH:
+                counters[DAEMON_DELAYED_UNREACHABLE]++;
                 endpoint_failed(endpoint, now_ns);
-                __attribute__((fallthrough));
+                translated->look_ns = MIN(translated->look_ns, again_ns);
+                return ATTEMPT_NOT_THIS;
         case -ENOMEM:
         case -ENOBUFS:
         case -ETIMEDOUT:
-                frontend->translated->look_ns = MIN(frontend->translated->look_ns, now_ns + ENTRY_AGAIN_NS);
+                counters[DAEMON_DELAYED_KERNEL]++;
+                translated->look_ns = MIN(translated->look_ns, again_ns);
                 return ATTEMPT_LATER;
         default:
-                frontend->translated->way = WAY_REFUSED;
+                counters[DAEMON_DELAYED_NO_ENTRY]++;
+                translated->way = WAY_REFUSED;
                 return try_plane(frontend, flow, now_ns);
         }
 }
@@ -378,13 +386,15 @@ static bool release_waiting(struct held_frontend *frontend, uint64_t now_ns)
         frontend->translated->look_ns = UINT64_MAX;
         for (flow = TAILQ_FIRST(&frontend->queue.waiting); flow; flow = next) {
                 bool direct = frontend->translated->way == WAY_DIRECT;
+                enum attempt attempt;
 
                 if (done == BATCH)
                         return true;
                 next = TAILQ_NEXT(flow, in_queue);
-                if ((direct ? try_direct(frontend, flow, now_ns) : try_plane(frontend, flow, now_ns)) == ATTEMPT_DONE)
-                        done++;
-                else if (!address_is_wildcard(&frontend->frontend.address)) /* which may stand for two families */
+                attempt = direct ? try_direct(frontend, flow, now_ns) : try_plane(frontend, flow, now_ns);
+                done += attempt == ATTEMPT_DONE;
+                if (attempt == ATTEMPT_LATER &&
+                    !address_is_wildcard(&frontend->frontend.address)) /* which may stand for two families */
                         return false;
         }
         return false;
