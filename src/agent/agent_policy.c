@@ -38,7 +38,10 @@ static void set_unprogrammed(struct agent_policy *policy, uint64_t version)
                 LIST_INSERT_HEAD(&policy->node->unprogrammed, policy, unprogrammed);
         if (!version && policy->unprogrammed_version)
                 LIST_REMOVE(policy, unprogrammed);
-        policy->unprogrammed_version = version;
+        if (version != policy->unprogrammed_version) {
+                policy->unprogrammed_version = version;
+                node_report(policy->node, false);
+        }
 }
 
 static void forget_holding(struct agent_policy *policy)
@@ -57,9 +60,9 @@ struct agent_policy *agent_policy_free(struct agent_policy *policy, bool keep_pi
                 HASH_DELETE(by_name, policy->node->policies, policy);
         if (policy->has_demand)
                 LIST_REMOVE(policy, demanded);
-        set_unprogrammed(policy, 0);
         agent_policy_forget_pods(policy, keep_pins);
         forget_holding(policy);
+        set_unprogrammed(policy, 0);
         sd_event_source_disable_unref(policy->timer);
         label_selector_free(policy->selector);
         free(policy->selector_text);
@@ -172,11 +175,28 @@ static void let_go(struct agent_policy *policy)
         policy->give_up_ns = 0;
 }
 
+/* An earlier agent has left it Releasing, and this node's data plane is not known to be proven. */
+static void take_over(struct agent_policy *policy)
+{
+        const struct scale_to_zero_status *status = &policy->object->status;
+        int r;
+
+        if (status->phase != PHASE_AWAKE || status->n_endpoints == 0 || !holding_is_left(policy->holding))
+                return;
+        r = holding_start(policy->holding);
+        if (r < 0)
+                log_warning("policy \"%s\": cannot go on releasing what the agent before held: %s; the data plane has to do",
+                            policy->name, strerror(-r));
+        policy->armed = r >= 0;
+}
+
 /* The status no longer says to hold. Where it names no endpoints any more either, the data planes have had their time: whether this
  * node's is proven or not, new flows are better off there than held. */
 static void end_holding(struct agent_policy *policy)
 {
         policy->drained = false;
+        if (policy->holding && !holding_is_started(policy->holding))
+                take_over(policy);
         if (!policy->holding || !holding_is_started(policy->holding))
                 return;
         if (policy->object->status.phase != PHASE_AWAKE) {
@@ -215,7 +235,6 @@ static void follow_holding(struct agent_policy *policy, bool anew)
         if (r < 0 && status->holding) {
                 tell_hold_failure(policy, r);
                 set_unprogrammed(policy, version_of(policy->object));
-                node_report(policy->node, false);
                 return;
         }
         policy->hold_again_ns = 0;

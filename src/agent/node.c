@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/agent_policy.h"
+#include "agent/object.h"
 #include "agent/report.h"
 #include "base/log.h"
 #include "base/time.h"
@@ -37,10 +38,13 @@ void node_report_at(struct node *node, uint64_t at_ns)
 static uint64_t programmed_version(const struct node *node)
 {
         const struct agent_policy *policy;
+        const struct object *object;
         uint64_t version = node->version;
 
         LIST_FOREACH(policy, &node->unprogrammed, unprogrammed)
         version = MIN(version, policy->unprogrammed_version - 1);
+        LIST_FOREACH(object, &node->unreadable, unreadable)
+        version = MIN(version, object->unread_version - 1);
         return version;
 }
 
@@ -59,12 +63,17 @@ static uint64_t programmed(struct node *node)
 static char *problem_of(const struct node *node)
 {
         const struct agent_policy *policy = LIST_FIRST(&node->unprogrammed);
+        const struct object *object = LIST_FIRST(&node->unreadable);
         char *problem = NULL;
+        int r = 0;
 
-        if (policy &&
-            asprintf(&problem, "the frontends of \"%s\" cannot be held on this node; its agent's log says why", policy->name) < 0)
-                return NULL;
-        return problem;
+        if (policy)
+                r = asprintf(&problem, "the frontends of \"%s\" cannot be held on this node; its agent's log says why",
+                             policy->name);
+        else if (object)
+                r = asprintf(&problem, "ScaleToZero \"%s\" cannot be read on this node: see %s; its agent's log says more",
+                             object->name, object->unread_field);
+        return r < 0 ? NULL : problem;
 }
 
 static size_t demands_of(struct node *node, struct node_demand *demands)

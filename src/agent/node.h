@@ -14,6 +14,7 @@ struct agent_policy;
 struct event_log;
 struct hold;
 struct kube_reflector;
+struct object;
 struct prober;
 struct report;
 
@@ -51,6 +52,7 @@ struct node {
         LIST_HEAD(, agent_policy) demanded;     /* those with a demand to report */
         LIST_HEAD(, agent_policy) with_pods;    /* those with pods here */
         LIST_HEAD(, agent_policy) unprogrammed; /* those that should be held and cannot be */
+        LIST_HEAD(, object) unreadable;         /* objects of which the newest version cannot be read */
         bool told_stale;                        /* that the policies are not current */
         bool settled;                           /* all policies are known: the status may be written */
         uint64_t version;                       /* of the newest object that was applied */

@@ -4,6 +4,7 @@
 #include "activity/activity.h"
 #include "agent/agent_policy.h"
 #include "agent/agent_private.h"
+#include "agent/object.h"
 #include "base/log.h"
 #include "kube/reflector.h"
 #include "kube/scale_to_zero.h"
@@ -16,52 +17,44 @@ static struct agent_policy *find_policy(struct node *node, const char *name)
         return policy;
 }
 
-static int read_failed(const char *kind, const char *key, const char *field, int r)
-{
-        if (r == -EBADMSG || r == -E2BIG)
-                log_error("%s \"%s\": %s: %s; the object is left alone", kind, key, field,
-                          r == -E2BIG ? "has too many entries" : "is not as the API promises");
-        return r;
-}
-
 static int object_read(const char *key, const json_t *json, void **ret_value, void *userdata)
 {
-        struct scale_to_zero *object;
-        const char *field;
-        int r = scale_to_zero_read(json, &object, &field);
-
-        if (r < 0)
-                return read_failed("ScaleToZero", key, field, r);
-        *ret_value = object;
-        return 0;
+        return object_new(key, json, (struct object **)ret_value);
 }
 
 static void object_release(void *value, void *userdata)
 {
-        scale_to_zero_free(value);
+        object_free(value);
+}
+
+static void follow(struct node *node, const char *key, const struct scale_to_zero *object)
+{
+        struct agent_policy *policy = find_policy(node, key);
+        int r = policy ? 0 : agent_policy_new(node, key, &policy);
+
+        if (r < 0) { /* tried again when it changes */
+                log_error("policy \"%s\": cannot follow it: %s", key, strerror(-r));
+                return;
+        }
+        agent_policy_follow(policy, object);
 }
 
 static void object_added(const char *key, void *value, void *userdata)
 {
-        struct node *node = userdata;
-        struct agent_policy *policy;
-        int r = agent_policy_new(node, key, &policy);
+        struct object *object = value;
 
-        if (r < 0) {
-                log_error("policy \"%s\": cannot follow it: %s", key, strerror(-r));
-                return;
-        }
-        agent_policy_follow(policy, value);
+        object_follow(userdata, NULL, object);
+        if (!object->unread_version)
+                follow(userdata, key, object->read);
 }
 
 static void object_modified(const char *key, void *old, void *value, void *userdata)
 {
-        struct agent_policy *policy = find_policy(userdata, key);
+        struct object *object = value;
 
-        if (policy)
-                agent_policy_follow(policy, value);
-        else
-                object_added(key, value, userdata); /* there was no memory for it before */
+        object_follow(userdata, old, object);
+        if (!object->unread_version)
+                follow(userdata, key, object->read);
 }
 
 static void object_deleted(const char *key, void *value, void *userdata)
@@ -71,6 +64,7 @@ static void object_deleted(const char *key, void *value, void *userdata)
         bool told = policy && (policy->has_demand || policy->n_pods > 0);
 
         agent_policy_free(policy, false);
+        object_forget(node, value);
         if (told)
                 node_report(node, false);
 }
@@ -112,8 +106,11 @@ static int pod_read(const char *key, const json_t *json, void **ret_value, void 
         const char *field;
         int r = kube_pod_read(json, &pod, &field);
 
+        if (r == -EBADMSG || r == -E2BIG)
+                log_error("Pod \"%s\": %s: %s; it is left alone", key, field,
+                          r == -E2BIG ? "has too many entries" : "is not as the API promises");
         if (r < 0)
-                return read_failed("Pod", key, field, r);
+                return r;
         *ret_value = pod;
         return 0;
 }
