@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_conntrack_tcp.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+#include <linux/netlink.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -219,6 +222,44 @@ static void an_entry_is_made_once_and_its_end_is_told(void **state)
         }
 }
 
+/* The socket of the requests is the first that conntrack_new() opened. */
+static int request_socket(void)
+{
+        for (int fd = 3; fd < 64; fd++) {
+                struct sockaddr_nl name = { 0 };
+                socklen_t size = sizeof(name);
+
+                if (getsockname(fd, (struct sockaddr *)&name, &size) == 0 && name.nl_family == AF_NETLINK)
+                        return fd;
+        }
+        fail();
+        return -1;
+}
+
+static void answers_of_requests_that_were_given_up_are_not_taken_for_others(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct {
+                struct nlmsghdr header;
+                struct nfgenmsg netfilter;
+        } question = {
+                .header = { .nlmsg_len = sizeof(question),
+                            .nlmsg_type = NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET,
+                            .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+                .netfilter.nfgen_family = AF_INET,
+        };
+        struct conntrack_translation translation = to_endpoint(&families[0], NULL);
+        struct flow flow = flow_of(&families[0], IPPROTO_TCP);
+        struct conntrack_entry entry;
+
+        for (int i = 0; i < 3; i++) /* of which flow it does not say, so the answer is an error */
+                assert_int_equal(send(request_socket(), &question, sizeof(question), 0), sizeof(question));
+
+        assert_int_equal(conntrack_create(fixture->conntrack, &flow, &translation), 0);
+        assert_int_equal(conntrack_find(fixture->conntrack, &flow, &entry), 0);
+        assert_int_equal(conntrack_delete(fixture->conntrack, &flow), 0);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -226,6 +267,7 @@ int main(void)
                 cmocka_unit_test(a_masqueraded_connection_comes_from_the_address_named),
                 cmocka_unit_test(a_datagram_follows_its_entry_to_the_endpoint),
                 cmocka_unit_test(an_entry_is_made_once_and_its_end_is_told),
+                cmocka_unit_test(answers_of_requests_that_were_given_up_are_not_taken_for_others),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);
