@@ -114,22 +114,23 @@ static int start_child(struct detacher *detacher, int *ret_go)
 {
         _cleanup_(close_pipe) int go[2] = { -1, -1 };
         _cleanup_(close_pipe) int done[2] = { -1, -1 };
+        _cleanup_(sd_event_source_disable_unrefp) sd_event_source *child = NULL;
         int r;
 
         if (pipe2(go, O_CLOEXEC) < 0 || pipe2(done, O_CLOEXEC) < 0)
                 return -errno;
-        r = sd_event_add_io(detacher->event, &detacher->child, done[0], EPOLLIN, on_child_done, detacher);
+        r = sd_event_add_io(detacher->event, &child, done[0], EPOLLIN, on_child_done, detacher);
         if (r < 0)
                 return r;
         r = fork_orphan();
         if (r == 0)
                 child_run(detacher->waiting, detacher->n_waiting, go[0], done[1]);
-        if (r < 0) {
-                detacher->child = sd_event_source_disable_unref(detacher->child);
+        if (r < 0)
                 return r;
-        }
-        sd_event_source_set_io_fd_own(detacher->child, true);
+        sd_event_source_set_io_fd_own(child, true);
         done[0] = -1;
+        sd_event_source_disable_unref(detacher->child);
+        detacher->child = TAKE_PTR(child);
         *ret_go = TAKE_FD(go[1]);
         return 0;
 }
@@ -203,7 +204,8 @@ struct detacher *detacher_free(struct detacher *detacher)
         if (!detacher)
                 return NULL;
 
-        close_all(detacher->waiting, detacher->n_waiting);
+        if (detacher->n_waiting)
+                on_start(NULL, detacher);
         sd_event_source_disable_unref(detacher->child);
         sd_event_source_disable_unref(detacher->start);
         sd_event_unref(detacher->event);

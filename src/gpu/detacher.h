@@ -14,7 +14,7 @@
 struct detacher;
 
 int detacher_new(sd_event *event, struct detacher **ret_detacher);
-/* Ends at once: what still waits is closed here. Accepts NULL, returns NULL. */
+/* Does not wait for children, nor for what is left to them. Accepts NULL, returns NULL. */
 struct detacher *detacher_free(struct detacher *detacher);
 
 /* Takes the descriptors over, not the array. Where there is no child or memory to be had it closes them itself. */

@@ -12,8 +12,8 @@
 #include "gpu/detacher.h"
 
 /* What one call costs with a probe on, measured (docs/gpu.md); a wait has a second one at its return. */
-#define CALL_COST_NS UINT64_C(800)
-#define SLOW_CALL_COST_NS UINT64_C(9500)
+#define CALL_COST_NS UINT64_C(1000)
+#define SLOW_CALL_COST_NS UINT64_C(10000)
 enum { WAIT_COST_CALLS = 3 };
 
 enum { BUSY_SHARE = 100, SAMPLE_SHARE = 200 }; /* one part in so many: of a core while probing, and with the pauses */

@@ -45,7 +45,7 @@ $(BUILD)/tests/fuzz/fuzz_kube_objects: tests/fuzz/fuzz_kube_objects.c $(wildcard
 .PHONY: fuzz-elf
 fuzz-elf: $(BUILD)/tests/fuzz/fuzz_elf $(GPU_STANDINS)
 	@mkdir -p $(BUILD)/tests/fuzz/found-elf $(BUILD)/tests/fuzz/seeds-elf
-	cp $(filter %.so.1 %.so.6,$(GPU_STANDINS)) $(BUILD)/tests/fuzz/seeds-elf
+	cp $(filter-out %/slow/libcuda.so.1,$(filter %.so.1 %.so.6,$(GPU_STANDINS))) $(BUILD)/tests/fuzz/seeds-elf
 	$< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=512 \
 		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-elf $(BUILD)/tests/fuzz/seeds-elf
 
