@@ -18,6 +18,7 @@ struct detacher {
         sd_event_source *child; /* its end of a pipe, open while it is at work */
         int *waiting;
         size_t n_waiting, allocated;
+        bool ending;
 };
 
 static int by_number(const void *a, const void *b)
@@ -119,18 +120,21 @@ static int start_child(struct detacher *detacher, int *ret_go)
 
         if (pipe2(go, O_CLOEXEC) < 0 || pipe2(done, O_CLOEXEC) < 0)
                 return -errno;
-        r = sd_event_add_io(detacher->event, &child, done[0], EPOLLIN, on_child_done, detacher);
-        if (r < 0)
-                return r;
+        if (!detacher->ending) { /* the loop may have ended already */
+                r = sd_event_add_io(detacher->event, &child, done[0], EPOLLIN, on_child_done, detacher);
+                if (r < 0)
+                        return r;
+        }
         r = fork_orphan();
         if (r == 0)
                 child_run(detacher->waiting, detacher->n_waiting, go[0], done[1]);
         if (r < 0)
                 return r;
-        sd_event_source_set_io_fd_own(child, true);
-        done[0] = -1;
-        sd_event_source_disable_unref(detacher->child);
-        detacher->child = TAKE_PTR(child);
+        if (child) {
+                sd_event_source_set_io_fd_own(child, true);
+                done[0] = -1;
+                detacher->child = TAKE_PTR(child);
+        }
         *ret_go = TAKE_FD(go[1]);
         return 0;
 }
@@ -204,6 +208,7 @@ struct detacher *detacher_free(struct detacher *detacher)
         if (!detacher)
                 return NULL;
 
+        detacher->ending = true;
         if (detacher->n_waiting)
                 on_start(NULL, detacher);
         sd_event_source_disable_unref(detacher->child);

@@ -16,12 +16,14 @@ struct libraries {
         struct library *by_id;
 };
 
+#define CAPABILITIES "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE and CAP_DAC_READ_SEARCH"
+
 static const struct {
         int error;
         const char *text;
 } reasons[] = {
-        { EPERM, "not allowed to: this needs CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE" },
-        { EACCES, "not allowed to: this needs CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE" },
+        { EPERM, "not allowed to: this needs " CAPABILITIES },
+        { EACCES, "not allowed to: this needs " CAPABILITIES },
         { ENOEXEC, "not a shared library of this machine's architecture" },
         { EBADMSG, "malformed, or stripped of its section headers" },
         { E2BIG, "larger than any known driver library" },

@@ -4,7 +4,7 @@
  * There is no event for "this process mapped that file", so it is a look now and then: all processes of a cgroup and those below it,
  * by cgroup.procs; of each /proc/PID/stat, whose size changes with every mapping; and of those that changed /proc/PID/maps.
  *
- * Other users' processes need CAP_SYS_PTRACE, opening by /proc/PID/map_files CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN.
+ * Other users' processes need CAP_SYS_PTRACE, opening by /proc/PID/map_files CAP_CHECKPOINT_RESTORE and CAP_DAC_READ_SEARCH.
  */
 #pragma once
 
