@@ -127,10 +127,10 @@ void evidence_gather(const struct agents *agents, const struct evidence_question
         struct evidence evidence = { .idle = question->n_nodes > 0, .quiet = question->n_nodes > 0, .programmed = true };
         struct gathering gathering = { question, &evidence };
 
-        if (question->running < question->wanted) {
-                evidence.pods_are_missing = true;
+        evidence.pods_are_missing = question->running < question->wanted;
+        evidence.none_is_ready = question->wanted > 0 && question->n_ready == 0;
+        if (evidence.pods_are_missing || evidence.none_is_ready)
                 evidence.idle = false;
-        }
         for (size_t i = 0; i < question->n_nodes; i++) {
                 const struct agent_view agent = agents_get(agents, question->nodes[i], now_ns);
 

@@ -3,7 +3,7 @@
  *
  * Unknown is not idle: a node that runs its pods and has no fresh agent, or whose agent does not mention the policy, is evidence
  * against sleep, and so is a target of which no node is known to run a pod, or fewer pods than it is to have: those that are being made
- * may be what somebody waits for, and those that end are not what is to be put to sleep. EndpointSlices name the nodes whose agents have to speak;
+ * may be what somebody waits for, and those that end are not what is to be put to sleep. A target none of whose pods is ready starts. EndpointSlices name the nodes whose agents have to speak;
  * an agent elsewhere that says it has pods of the policy is heard all the same, and one that knows fewer than they name has not seen
  * them all.
  */
@@ -25,6 +25,7 @@ struct evidence_question {
         const uint32_t *pods; /* on each of them */
         size_t n_nodes;
         uint32_t wanted, running; /* pods: that its target is to have, and that run somewhere and do not end */
+        size_t n_ready;           /* endpoints */
         bool who_asks;            /* look for demand */
         bool who_has_programmed;  /* look for acknowledgements */
 };
@@ -38,6 +39,7 @@ struct evidence {                         /* names and texts are the agents' */
         const char *busy_node, *busy_reason; /* while not idle: who else says what */
         bool busy_is_unknown;                /* it says Unknown, or nothing */
         bool pods_are_missing;               /* ... or nobody can say anything of some pods, for they do not run yet */
+        bool none_is_ready;                  /* ... or of any, for none is ready yet */
         const char *unquiet_node;            /* while not quiet */
         bool programmed;                     /* every live agent has this version in its maps */
         const char *unprogrammed_node;

@@ -156,6 +156,7 @@ static void gather(struct subject *subject, const struct target_state *target, u
                 .n_nodes = resolution ? resolution->n_nodes : 0,
                 .wanted = target->known && target->exists ? target->replicas : 0,
                 .running = resolution ? resolution->n_pods : 0,
+                .n_ready = resolution ? resolution->n_ready : 0,
                 .who_asks = subject->machine.phase != PHASE_AWAKE,
                 .who_has_programmed = subject->machine.phase == PHASE_SLEEPING,
         };

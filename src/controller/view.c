@@ -58,12 +58,15 @@ static json_t *idle_json(const struct subject *subject, const struct scale_to_ze
                 target_read(subject->target, &target);
         question.wanted = target.known && target.exists ? target.replicas : 0;
         question.running = resolution ? resolution->n_pods : 0;
+        question.n_ready = resolution ? resolution->n_ready : 0;
         evidence_gather(subject->controller->agents, &question, now_monotonic_ns(), &evidence);
         if (evidence.idle)
                 snprintf(reason, sizeof(reason), "idle on all of its nodes");
         else if (evidence.pods_are_missing)
                 snprintf(reason, sizeof(reason), "only %u of the %u pods run that its target is to have", question.running,
                          question.wanted);
+        else if (evidence.none_is_ready)
+                snprintf(reason, sizeof(reason), "none of its pods is ready");
         else if (!evidence.busy_node)
                 snprintf(reason, sizeof(reason), "no node is known to run its pods");
         else

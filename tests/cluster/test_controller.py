@@ -108,9 +108,22 @@ def test_pods_that_do_not_run_yet_keep_it_awake(cluster, namespace, start, agent
     node, web = agent(), policy(idle={"minAwake": "0"})
     start()
     web.until_no_condition("AgentsMissing")
-    cluster.api.patch(f"{web.targets}/web", {"spec": {"replicas": 2, "template": {"spec": {
-        "nodeName": None, "nodeSelector": {"there-is": "none"}}}}})
-    web.until_replicas(2)
+    forbid_more_pods(cluster, namespace, 1)
+    web.scale(2)
+    cluster.api.until(web.targets, lambda items: items[web.key]["status"].get("conditions", ()) and any(
+        entry["type"] == "ReplicaFailure" for entry in items[web.key]["status"]["conditions"]))
+    node.workload(web, "Idle")
+    controllers.pause()
+    assert web.status()["phase"] == "Awake"
+    web.scale(1)
+    web.until_phase("Sleeping")
+
+
+def test_a_target_that_has_not_been_ready_yet_is_not_idle(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace, arguments=[8080, 600000])
+    node, web = agent(), policy()
+    start()
+    web.until_no_condition("AgentsMissing")
     node.workload(web, "Idle")
     controllers.pause()
     assert web.status()["phase"] == "Awake"
@@ -277,28 +290,33 @@ def test_minimum_time_awake_is_kept(cluster, namespace, start, agent, policy):
     assert controllers.seconds_between(first["since"], second["since"]) >= 4
 
 
-@pytest.mark.parametrize("what, reason", [
-    ("image", "ImageUnavailable"), ("unschedulable", "Unschedulable"), ("crash", "CrashLoop"), ("quota", "QuotaExceeded")])
-def test_a_failed_wake_says_why(cluster, namespace, start, agent, policy, what, reason):
-    broken = {"image": {"image": "lull.test/missing:1"}, "unschedulable": {"node": None},
-              "crash": {"arguments": [10250]}, "quota": {}}[what]
+def forbid_more_pods(cluster, namespace, pods):
+    cluster.api.post(f"/api/v1/namespaces/{namespace}/resourcequotas", {"metadata": {"name": "few"}, "spec": {"hard": {"pods": str(pods)}}})
+    cluster.api.until(f"/api/v1/namespaces/{namespace}/resourcequotas", lambda items: items[f"{namespace}/few"].get("status", {}).get("hard"))
+
+
+BROKEN = {"image": ("ImageUnavailable", "lull.test/missing:1"), "unschedulable": ("Unschedulable", "0/2 nodes"),
+          "crash": ("CrashLoop", "last with status"), "command": ("CrashLoop", "/bin/nothing"), "quota": ("QuotaExceeded", "few")}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_failed_wake_says_why(cluster, namespace, start, agent, policy, what):
+    reason, said = BROKEN[what]
+    broken = {"image": {"image": "lull.test/missing:1"}, "unschedulable": {"node": None}, "crash": {"arguments": [10250]}}.get(what, {})
     controllers.workload(cluster, namespace, replicas=0, **broken)
-    if what == "unschedulable":
-        cluster.api.patch(f"{controllers.DEPLOYMENTS.format(namespace)}/web", {
-            "spec": {"template": {"spec": {"nodeSelector": {"nowhere": "at-all"}}}}})
-    if what == "crash":  # the kubelet's port is taken
-        cluster.api.patch(f"{controllers.DEPLOYMENTS.format(namespace)}/web", {"spec": {"template": {"spec": {"hostNetwork": True}}}})
+    template = {"unschedulable": {"nodeSelector": {"nowhere": "at-all"}}, "crash": {"hostNetwork": True}}.get(what)  # the kubelet's port is taken
+    if template:
+        cluster.api.patch(f"{controllers.DEPLOYMENTS.format(namespace)}/web", {"spec": {"template": {"spec": template}}})
+    if what == "command":
+        cluster.api.patch(f"{controllers.DEPLOYMENTS.format(namespace)}/web", [
+            {"op": "add", "path": "/spec/template/spec/containers/0/command", "value": ["/bin/nothing"]}], "json")
     if what == "quota":
-        cluster.api.post(f"/api/v1/namespaces/{namespace}/resourcequotas", {
-            "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
-    node, web = agent(), policy(wake={"holdTimeout": "3s"})
+        forbid_more_pods(cluster, namespace, 0)
+    node, web = agent(), policy(wake={"holdTimeout": "1s"})  # its pods are hardly there by then
     start()
-    status = web.until_phase("Asleep")
-    node.demand(web, status["epoch"])
-    failed = web.until(lambda status: any(entry["type"] == "WakeFailed" for entry in status.get("conditions", ())))
-    assert failed["phase"] == "Waking"
-    assert reason in web.until(lambda status: [entry for entry in status["conditions"] if entry["reason"] == reason])[
-        "conditions"][0]["reason"]
+    node.demand(web, web.until_phase("Asleep")["epoch"])
+    assert web.until(lambda status: any(entry["type"] == "WakeFailed" for entry in status.get("conditions", ())))["phase"] == "Waking"
+    web.until(lambda status: any(entry["reason"] == reason and said in entry["message"] for entry in status["conditions"]))
     assert "the wake has failed" in web.until_event(reason)
 
 

@@ -261,12 +261,16 @@ static void no_pods_are_no_evidence(void **state)
 }
 
 /* A rollout that recreates: the last pods serve yet, and say Idle, while the next ones are to come. */
-static void pods_that_do_not_run_yet_are_not_idle(void **state)
+static void pods_that_do_not_run_yet_or_are_not_ready_are_not_idle(void **state)
 {
         static const uint32_t pods[] = { 2, 2 };
-        struct evidence_question question = {
-                .policy = "a/b", .epoch = 7, .nodes = (char *const *)node_names, .pods = pods, .n_nodes = 2, .wanted = 4
-        };
+        struct evidence_question question = { .policy = "a/b",
+                                              .epoch = 7,
+                                              .nodes = (char *const *)node_names,
+                                              .pods = pods,
+                                              .n_nodes = 2,
+                                              .wanted = 4,
+                                              .n_ready = 1 };
         struct cluster cluster;
         struct evidence evidence;
 
@@ -277,6 +281,10 @@ static void pods_that_do_not_run_yet_are_not_idle(void **state)
                 assert_int_equal(evidence.pods_are_missing, question.running < 4);
                 assert_true(evidence.quiet); /* an operator may put them to sleep for all that */
         }
+        question.n_ready = 0; /* they start */
+        evidence_gather(cluster.agents, &question, second, &evidence);
+        assert_false(evidence.idle);
+        assert_true(evidence.none_is_ready && !evidence.pods_are_missing && evidence.quiet);
         agents_free(cluster.agents);
 }
 
@@ -366,7 +374,7 @@ int main(void)
                 cmocka_unit_test(what_the_process_before_said_elsewhere_is_not_believed),
                 cmocka_unit_test(an_unproven_agent_is_neither_believed_nor_missing),
                 cmocka_unit_test(no_pods_are_no_evidence),
-                cmocka_unit_test(pods_that_do_not_run_yet_are_not_idle),
+                cmocka_unit_test(pods_that_do_not_run_yet_or_are_not_ready_are_not_idle),
                 cmocka_unit_test(an_agent_that_has_not_seen_all_pods_cannot_call_them_idle),
                 cmocka_unit_test(pods_that_no_slice_names_count_where_an_agent_sees_them),
                 cmocka_unit_test(demand_of_another_epoch_is_old),
