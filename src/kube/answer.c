@@ -22,6 +22,7 @@ static bool is_ok(unsigned code)
 
 static void headers_over(struct kube_request *request)
 {
+        client_is_reachable(request->client);
         if (request->body)
                 request_await_rest(request);
         if (!is_ok(answer_code(request)) || request->opened_ns > 0)

@@ -62,6 +62,27 @@ void client_run_soon(struct kube_client *client)
         sd_event_source_set_enabled(client->again, SD_EVENT_ONESHOT);
 }
 
+void client_is_reachable(struct kube_client *client)
+{
+        struct kube_listener *listener;
+
+        if (!client->unreachable)
+                return;
+        client->unreachable = false;
+        TAILQ_FOREACH(listener, &client->listeners, link)
+                listener->reachable(listener->userdata);
+}
+
+void kube_client_listen(struct kube_client *client, struct kube_listener *listener)
+{
+        TAILQ_INSERT_TAIL(&client->listeners, listener, link);
+}
+
+void kube_client_unlisten(struct kube_client *client, struct kube_listener *listener)
+{
+        TAILQ_REMOVE(&client->listeners, listener, link);
+}
+
 /* "https://NAME:PORT/path", connected to the real host: what the certificate is verified for is the name in the address. */
 static int server_rename(struct kube_client *client, const struct kube_config *config)
 {
@@ -135,6 +156,7 @@ int kube_client_new(sd_event *event, const struct kube_config *config, struct ku
         client->event = sd_event_ref(event);
         TAILQ_INIT(&client->requests);
         TAILQ_INIT(&client->cancelled);
+        TAILQ_INIT(&client->listeners);
         client->namespace = strdup(config->namespace ? config->namespace : "default");
         if (!client->namespace)
                 return -ENOMEM;

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <systemd/sd-event.h>
 
 #include "base/macros.h"
@@ -79,6 +80,14 @@ static inline bool kube_reply_is_ok(const struct kube_reply *reply)
         return reply->error == 0 && reply->status.code >= 200 && reply->status.code < 300;
 }
 
+/* Who is to know when the server answers again, whatever it says, after it could not be reached: what waits longer and longer for
+ * that need not wait any more. Owned by the caller; called from the event loop, also from within libcurl: it may set timers only. */
+struct kube_listener {
+        void (*reachable)(void *userdata);
+        void *userdata;
+        TAILQ_ENTRY(kube_listener) link;
+};
+
 /* @config is copied as far as it is needed. Returns 0 or -errno; unreadable credentials are a problem of the requests then. */
 int kube_client_new(sd_event *event, const struct kube_config *config, struct kube_client **ret_client);
 /* Pending requests are cancelled. */
@@ -94,6 +103,9 @@ int kube_client_request(struct kube_client *client, const struct kube_request_se
 void kube_request_is_watch(struct kube_request *request, uint64_t silence_ns);
 /* No callback comes after this. Accepts NULL, returns NULL. */
 struct kube_request *kube_request_cancel(struct kube_request *request);
+
+void kube_client_listen(struct kube_client *client, struct kube_listener *listener);
+void kube_client_unlisten(struct kube_client *client, struct kube_listener *listener);
 
 const struct kube_counters *kube_client_counters(const struct kube_client *client);
 sd_event *kube_client_event(const struct kube_client *client);

@@ -55,6 +55,7 @@ struct kube_request {
 };
 
 TAILQ_HEAD(request_queue, kube_request);
+TAILQ_HEAD(listener_queue, kube_listener);
 
 struct kube_client {
         sd_event *event;
@@ -66,11 +67,14 @@ struct kube_client {
         struct transport *small, *large; /* lists and watches */
         struct request_queue requests, cancelled;
         size_t n_requests;
+        struct listener_queue listeners;
+        bool unreachable; /* no try has been answered since one found nobody there */
         struct kube_counters counters;
 };
 
 /* client.c */
 void client_run_soon(struct kube_client *client);
+void client_is_reachable(struct kube_client *client);
 
 /* request.c */
 int request_new(struct kube_client *client, const struct kube_request_settings *settings,

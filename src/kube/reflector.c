@@ -130,6 +130,18 @@ static void on_failure(struct kube_reflector *reflector, const struct kube_reply
         failure_note(reflector, reply, &outcome.status);
         watch_is_over(reflector, false);
         outcome_take(reflector, &outcome);
+        reflector->awaits_server = outcome.end == REFLECTOR_REFUSED;
+        step_begin(reflector);
+}
+
+static void on_reachable(void *userdata)
+{
+        struct kube_reflector *reflector = userdata;
+
+        if (!reflector->awaits_server)
+                return;
+        reflector->awaits_server = false;
+        reflector_policy_reachable(&reflector->policy, reflector->sources.chance(), &reflector->step);
         step_begin(reflector);
 }
 
@@ -213,8 +225,10 @@ static int on_next(sd_event_source *source, uint64_t usec, void *userdata)
 {
         static const struct kube_request_callbacks callbacks = { .opened = on_opened, .data = on_data, .done = on_done };
         struct kube_reflector *reflector = userdata;
-        struct kube_reply failed = { .error = reflector_request(reflector, &callbacks) };
+        struct kube_reply failed;
 
+        reflector->awaits_server = false;
+        failed = (struct kube_reply){ .error = reflector_request(reflector, &callbacks) };
         if (failed.error < 0)
                 on_failure(reflector, &failed);
         return 0;
@@ -269,6 +283,8 @@ int kube_reflector_new(struct kube_client *client, const struct kube_reflector_s
         reflector->sources = sources ? *sources : (struct kube_reflector_sources){ now_monotonic_ns, kube_chance };
         reflector->stale = true;
         reflector->view = reflector->pending = (struct store){ .release = callbacks->release, .userdata = userdata };
+        reflector->listener = (struct kube_listener){ .reachable = on_reachable, .userdata = reflector };
+        kube_client_listen(client, &reflector->listener);
         reflector_policy_init(&reflector->policy, !settings->without_watch_list, &reflector->step);
 
         r = settings_copy(reflector, settings);
@@ -285,6 +301,7 @@ struct kube_reflector *kube_reflector_free(struct kube_reflector *reflector)
         if (!reflector)
                 return NULL;
         kube_request_cancel(reflector->request);
+        kube_client_unlisten(reflector->client, &reflector->listener);
         sd_event_source_disable_unref(reflector->next_timer);
         sd_event_source_disable_unref(reflector->stale_timer);
         kube_list_free(reflector->list);

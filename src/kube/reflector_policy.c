@@ -203,3 +203,10 @@ void reflector_policy_next(struct reflector_policy *policy, const struct reflect
         policy->current = step;
         *ret_step = step;
 }
+
+void reflector_policy_reachable(struct reflector_policy *policy, double chance, struct reflector_step *ret_step)
+{
+        policy->backoff_ns = REFLECTOR_BACKOFF_MIN_NS;
+        policy->current.delay_ns = MIN(policy->current.delay_ns, (uint64_t)((double)REFLECTOR_BACKOFF_MIN_NS * chance));
+        *ret_step = policy->current;
+}

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a reflector does next, as a function of what came of its last request. Pure: time and chance are passed in.
  *
- * As client-go's reflector does, with two differences. Where that lists again after any broken watch, this resumes the watch at
+ * As client-go's reflector does, with three differences. Where that lists again after any broken watch, this resumes the watch at
  * the last resourceVersion, and lists only when the server says that this version is gone. And that answer shows the server to
  * be well again: what was waited for while it was not adds nothing to the wait before the list, if it is the first in a while.
+ * And where nobody answered at all, the wait ends when another request of the same client has been answered: after a minute's
+ * outage client-go's back-off may leave its view old for the better part of another.
  */
 #pragma once
 
@@ -71,6 +73,9 @@ enum { REFLECTOR_WATCH_LIST_TRIES = 3 };
 
 /* Begins; *ret_step is the first thing to do. */
 void reflector_policy_init(struct reflector_policy *policy, bool watch_list, struct reflector_step *ret_step);
+/* The server has answered somebody after it answered nobody: what of the last step's wait was for that is over. *ret_step is the last
+ * step with what is to be waited now, which keeps those apart that have waited together. */
+void reflector_policy_reachable(struct reflector_policy *policy, double chance, struct reflector_step *ret_step);
 /* @chance is uniform in [0, 1). */
 void reflector_policy_next(struct reflector_policy *policy, const struct reflector_outcome *outcome, uint64_t now_ns, double chance,
                            struct reflector_step *ret_step);

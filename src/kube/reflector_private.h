@@ -10,6 +10,8 @@
 
 struct kube_reflector {
         struct kube_client *client;
+        struct kube_listener listener;
+        bool awaits_server; /* there was no answer: the next request is made when one is to be had */
         struct kube_reflector_callbacks callbacks;
         void *userdata;
         struct kube_reflector_sources sources;

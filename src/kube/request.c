@@ -296,6 +296,8 @@ void request_finished(struct kube_request *request, CURLcode result)
         if (request->cancelled)
                 return;
         request_read_answer(request, &reply);
+        if (reply.error == -ECONNREFUSED || (reply.error == -ETIMEDOUT && request->opened_ns == 0))
+                request->client->unreachable = true;
         try_count(request, &reply);
         if (should_retry(request, &reply, &delay_ns)) {
                 request_again(request, delay_ns);

@@ -101,7 +101,7 @@ class ApiServer:
     """Each request to /things takes the next step of the script, a function of an Exchange; the last one stays. Others go to
     `other`. Steps run in a thread of their connection."""
 
-    def __init__(self, authority, address="127.0.0.1", *, client_authority=None):
+    def __init__(self, authority, address="127.0.0.1", *, port=0, client_authority=None):
         self.authority, self.address = authority, address
         self.closing = threading.Event()
         self.changed = threading.Condition()
@@ -109,7 +109,7 @@ class ApiServer:
         self.other = lambda exchange: exchange.answer(404, {})
         self.client_authority = client_authority
         self.context = self._context()
-        self.listener = socket.create_server((address, 0))
+        self.listener = socket.create_server((address, port))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from api_server import thing
+from api_server import ApiServer, thing
 
 
 def idle_watch(exchange):
@@ -166,6 +166,25 @@ def test_a_reset_connection_is_backed_off_from_and_resumed(server, watch):
     assert server.requests[1].at - began >= 0.8 and last.at - server.requests[1].at >= 1.6
     assert last.query["resourceVersion"] == "10"
     assert watcher.counters()["relists"] == 0
+
+
+def test_nobody_waits_on_once_the_server_has_answered_anything(authority, server, kubeconfig, watch):
+    """A minute's outage must not be followed by another until the view is current."""
+    server.close()
+    watcher = watch(kubeconfig())
+    while watcher.counters()["failures"] < 3:
+        time.sleep(0.1)
+    again = ApiServer(authority, port=server.port)  # the next try is 3.2 s away or more
+    try:
+        again.script = [lambda exchange: (exchange.initial([thing("a", 3)], 10), exchange.hold())]
+        watcher.ask("get /api/v1/nodes/n1", "answer")
+        answered = time.monotonic()
+
+        watcher.until("current")
+
+        assert time.monotonic() - answered < 2
+    finally:
+        again.close()
 
 
 def test_short_empty_watches_are_backed_off_from(server, watch):

@@ -63,6 +63,14 @@ struct kube_request *kube_request_cancel(struct kube_request *request)
         return NULL;
 }
 
+void kube_client_listen(struct kube_client *client, struct kube_listener *listener)
+{
+}
+
+void kube_client_unlisten(struct kube_client *client, struct kube_listener *listener)
+{
+}
+
 void kube_request_is_watch(struct kube_request *request, uint64_t silence_ns)
 {
 }

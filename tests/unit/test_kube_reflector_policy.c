@@ -239,6 +239,20 @@ static void two_quiet_minutes_reset_the_backoff(void **state)
         assert_int_equal(refused_delay(&policy, NOW + 241 * S, 0), 800 * MS);
 }
 
+static void a_server_that_answers_others_is_not_waited_for_any_longer(void **state)
+{
+        struct reflector_policy policy = policy_before(WATCHING);
+        struct reflector_step step;
+
+        for (int i = 0; i < 4; i++)
+                refused_delay(&policy, NOW, 0);
+        reflector_policy_reachable(&policy, 0.5, &step);
+        assert_int_equal(step.action, REFLECTOR_WATCH);
+        assert_int_equal(step.version, REFLECTOR_VERSION_LAST);
+        assert_int_equal(step.delay_ns, 400 * MS);
+        assert_int_equal(refused_delay(&policy, NOW, 0), 800 * MS);
+}
+
 static void a_sync_alone_does_not_reset_the_backoff(void **state)
 {
         struct reflector_policy policy = policy_before(FIRST_WATCH_LIST);
@@ -359,6 +373,7 @@ int main(void)
                 cmocka_unit_test(it_begins_with_a_watch_list_or_with_a_list),
                 cmocka_unit_test(the_backoff_doubles_up_to_half_a_minute_and_is_jittered),
                 cmocka_unit_test(two_quiet_minutes_reset_the_backoff),
+                cmocka_unit_test(a_server_that_answers_others_is_not_waited_for_any_longer),
                 cmocka_unit_test(a_sync_alone_does_not_reset_the_backoff),
                 cmocka_unit_test(what_the_server_asks_for_is_jittered_upwards_only),
                 cmocka_unit_test(watch_lists_that_never_complete_are_followed_by_a_list),
