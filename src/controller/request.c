@@ -104,13 +104,15 @@ void request_failed(struct subject *subject, int error, const char *what)
         subject_is_due(subject, false);
 }
 
-/* A server that does not know a field drops it, and what is written again for it would be dropped again, without end. */
+/* A server that does not know a field drops it, and what is written again for it would be dropped again, without end. What goes away
+ * with its last finalizer is answered as it was before. */
 static bool has_changed_nothing(const struct subject *subject, const struct kube_reply *reply)
 {
         const json_t *metadata = json_object_get(reply->body, "metadata");
         const char *version = json_string_value(json_object_get(metadata, "resourceVersion"));
 
-        return !subject->scaling && version && version_number(version) == subject->written_from;
+        return !subject->scaling && version && version_number(version) == subject->written_from &&
+               !json_object_get(metadata, "deletionTimestamp");
 }
 
 void request_ended(struct subject *subject, const struct kube_reply *reply, const char *what)

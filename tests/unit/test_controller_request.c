@@ -86,6 +86,20 @@ static void what_changes_nothing_is_written_ever_later(void **state)
         assert_string_equal(subject_known(&fixture->subject)->object->metadata.resource_version, "8");
 }
 
+/* What is deleted and loses its last finalizer is gone, and answered as it was. */
+static void the_last_finalizer_is_not_taken_away_twice(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_reply reply = { .status.code = 200, .body = policy_json("7") };
+
+        json_object_set_new(json_object_get(reply.body, "metadata"), "deletionTimestamp", json_string("2026-01-01T00:00:00Z"));
+        request_begun(&fixture->subject);
+        request_ended(&fixture->subject, &reply, "write its finalizer");
+        assert_int_equal(fixture->subject.failures, 0);
+        assert_int_equal(fixture->subject.retry_ns, 0);
+        json_decref(reply.body);
+}
+
 /* A conflict that a read cannot explain would be had again at once. */
 static void a_read_that_shows_nothing_newer_is_not_acted_on_at_once(void **state)
 {
@@ -110,6 +124,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(what_changes_nothing_is_written_ever_later, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_last_finalizer_is_not_taken_away_twice, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_read_that_shows_nothing_newer_is_not_acted_on_at_once, setup, teardown),
         };
 
