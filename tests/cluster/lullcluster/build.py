@@ -19,6 +19,9 @@ MODULES = pathlib.Path(__file__).resolve().parent.parent / "modules"
 GO_VERSION = "1.26.8"  # the newest that one of the modules asks for
 KUBERNETES_VERSION = "1.37.2"
 KUBERNETES_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl")
+LONGEST = "kubernetes"
+# Its compiler collects garbage less often than memory asks for: a sixth of its time.
+COMPILER = {"GOFLAGS": "", "GOWORK": "off", "GOGC": "400"}
 CNI_PROGRAMS = ("ptp", "bridge", "host-local", "loopback", "portmap")
 
 
@@ -132,10 +135,11 @@ def go_command():
 
 def build(module, into):
     go, toolchain = go_command()
-    environment = {**os.environ, "CGO_ENABLED": str(int(module.cgo)), "GOFLAGS": "", "GOWORK": "off", "GOTOOLCHAIN": toolchain}
+    environment = {**os.environ, **COMPILER, "CGO_ENABLED": str(int(module.cgo)), "GOTOOLCHAIN": toolchain}
     flags = " ".join(["-s", "-w", *(f"-X {variable}" for variable in module.variables)])
     # "go build tool" writes into a directory only if it is said to be one.
-    subprocess.run(["nice", "-n", "19", go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", flags,
+    nice = 10 if module.name == LONGEST else 19
+    subprocess.run(["nice", "-n", str(nice), go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", flags,
                     "-tags", ",".join(module.tags), "-o", f"{into}/", *module.packages],
                    check=True, cwd=MODULES / module.name, env=environment)
     for link in module.links:
@@ -176,8 +180,8 @@ def ensure_program(name):
 
 
 def ensure():
-    """Builds what is not built yet. A build that is killed leaves nothing that a later one would take for finished. Two at once, the
-    longest first: while one downloads or links, which takes a single core, the other compiles."""
+    """Builds what is not built yet. A build that is killed leaves nothing that a later one would take for finished. Two at once: the
+    longest has packages that wait for each other, and leaves a core to the others for a third of its time, but goes first."""
     with only_one_builds(), concurrent.futures.ThreadPoolExecutor(2) as pool:
         for built in [pool.submit(ensure_module, module) for module in ALL]:
             built.result()
