@@ -6,6 +6,7 @@
 #include "agent/agent_private.h"
 #include "agent/object.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "kube/reflector.h"
 #include "kube/scale_to_zero.h"
 
@@ -84,6 +85,7 @@ static void objects_synced(void *userdata)
                 log_info("ready: %zu policies", kube_reflector_count(node->objects));
                 hold_settle(node->hold);
                 node->settled = true;
+                memory_settle();
         }
         settle_activity(node);
         node_report(node, false);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents under test: lulld agent on a node of the cluster, and by hand what a controller would write for it."""
+import contextlib
 import datetime
 import os
 import pathlib
@@ -10,7 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from lullcluster import cgroups  # noqa: E402  pylint: disable=wrong-import-position
+from lullcluster import api, cgroups  # noqa: E402  pylint: disable=wrong-import-position
 from machine.control import Control  # noqa: E402  pylint: disable=wrong-import-position
 
 BUILD = (ROOT / os.environ.get("BUILD", "build")).resolve()
@@ -136,6 +137,31 @@ class Policy:
     def scale(self, replicas):
         self.cluster.api.patch(f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.name}/scale",
                                {"spec": {"replicas": replicas}})
+
+
+@contextlib.contextmanager
+def schema(cluster, definition, during, after):
+    """Another schema of a custom resource, for a while."""
+    def write(wanted):
+        version = {**cluster.api.get(definition)["spec"]["versions"][0], "schema": wanted}
+        cluster.api.patch(definition, {"spec": {"versions": [version]}})
+    write(during)
+    try:
+        yield
+    finally:
+        write(after)
+
+
+def accepted(write, tries=200):
+    """What write() returns, once the server takes it: a schema is in force a moment after it was written."""
+    while True:
+        try:
+            return write()
+        except api.ApiError as error:
+            tries -= 1
+            if error.code != 422 or not tries:
+                raise
+            signal.sigtimedwait([], 0.05)
 
 
 def node_status(cluster, node):

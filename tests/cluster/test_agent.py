@@ -273,6 +273,30 @@ def test_an_agent_that_was_killed_while_it_held_is_followed_by_one_that_holds(cl
     assert pods[0]["metadata"]["name"] in answer(curl(client, web.address))
 
 
+def test_an_agent_that_is_restarted_while_it_releases_goes_on_until_the_data_plane_is_proven(cluster, agent, client, namespace):
+    """Which it never is here: the Service selects nobody, so kube-proxy refuses whom the agent does not help."""
+    _, service = objects.create(cluster.api, namespace, objects.deployment("web", replicas=0), objects.service("web", app="nobody"))
+    web = agents.Policy(cluster, namespace, "web")
+    web.serves(service)
+    web.sleep()
+    web.scale(1)
+    pods = cluster.ready_pods(namespace, 1, "app=web")
+    node = agent()
+    node.until("web", is_held)
+    web.write(phase="Awake", holding=False, endpoints=web.endpoints(pods, ready=True))
+    assert pods[0]["metadata"]["name"] in client.get(service["spec"]["clusterIP"], 80)
+
+    assert node.stop() == 0
+    node.start()
+
+    assert node.policy("web")["held"]["releasing"]
+    assert pods[0]["metadata"]["name"] in client.get(service["spec"]["clusterIP"], 80)
+    web.write(endpoints=[])
+    node.until("web", lambda seen: not is_held(seen))
+    with pytest.raises(ConnectionRefusedError):
+        client.get(service["spec"]["clusterIP"], 80)
+
+
 def test_an_agent_that_starts_without_the_api_goes_on_with_what_the_one_before_held(cluster, agent, client, web):
     node = agent()
     node.until("web", is_held)
@@ -347,6 +371,23 @@ def test_who_is_to_be_ignored_wakes_nothing(cluster, agent, client, web, namespa
     with pytest.raises(ConnectionRefusedError):
         client.get(web.address, 80)
     assert node.policy("web")["last_wake"] is None
+
+
+def test_what_an_agent_cannot_read_leaves_in_force_what_was_and_is_not_acknowledged(cluster, agent, client, web):
+    """An entry of a kind that only a newer controller knows. Today's schema is put away for that."""
+    definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/scaletozeros.lull.dev"
+    schema = cluster.api.get(definition)["spec"]["versions"][0]["schema"]
+    loose = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    node = agent()
+    node.until("web", is_held)
+    with agents.schema(cluster, definition, loose, schema):
+        newer = agents.accepted(lambda: web.write(phase="Dreaming", epoch=web.status["epoch"] + 1))
+        told = agents.until_node(cluster, "n1", lambda status: status.get("problem") and status)
+        assert web.full_name in told["problem"] and "status.phase" in told["problem"]
+        assert is_held(node.policy("web"))
+        assert told["programmed"] < int(newer["metadata"]["resourceVersion"])
+        web.write(phase="Asleep")
+        agents.until_node(cluster, "n1", lambda status: not status.get("problem"))
 
 
 def test_a_policy_that_is_deleted_holds_nothing_any_more(cluster, agent, client, web):
