@@ -20,7 +20,7 @@ static void on_call(struct gpu_calls *calls, const struct gpu_event *event)
         struct gpu_workload *workload;
 
         LIST_FOREACH(workload, &calls->workloads, others)
-        if (workload->duty == DUTY_PROBING && workload->watch == event->subject) {
+        if (workload->duty != DUTY_OFF && workload->watch == event->subject) {
                 duty_called(workload);
                 if (calls->callbacks.stirred)
                         calls->callbacks.stirred(workload, workload->userdata);
@@ -36,7 +36,7 @@ static void on_initialised(struct gpu_calls *calls, const struct gpu_event *even
         LIST_FOREACH(workload, &calls->workloads, others)
         if (workload->cgroup_id == event->subject) {
                 workload->initialised_ns = event->when_ns;
-                if (workload->duty == DUTY_PROBING)
+                if (workload->duty != DUTY_OFF)
                         workload_look(workload, (pid_t)event->process);
                 if (calls->callbacks.stirred)
                         calls->callbacks.stirred(workload, workload->userdata);
@@ -284,8 +284,7 @@ struct gpu_workload *gpu_workload_free(struct gpu_workload *workload)
                 return NULL;
 
         calls = workload->calls;
-        if (workload->duty != DUTY_OFF)
-                duty_stop(workload);
+        duty_stop(workload);
         workload_forget_processes(workload);
         bpf_map_delete_elem(bpf_map__fd(calls->programs->maps.gpu_workloads), &workload->cgroup_id);
         sd_event_source_disable_unref(workload->timer);
@@ -298,12 +297,10 @@ struct gpu_workload *gpu_workload_free(struct gpu_workload *workload)
 
 int gpu_calls_arm(struct gpu_workload *workload)
 {
-        duty_start(workload);
-        return 0;
+        return duty_start(workload);
 }
 
 void gpu_calls_disarm(struct gpu_workload *workload)
 {
-        if (workload->duty != DUTY_OFF)
-                duty_stop(workload);
+        duty_stop(workload);
 }

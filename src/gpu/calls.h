@@ -43,7 +43,7 @@ struct gpu_calls *gpu_calls_free(struct gpu_calls *calls);
 int gpu_workload_new(struct gpu_calls *calls, const char *cgroup, void *userdata, struct gpu_workload **ret_workload);
 struct gpu_workload *gpu_workload_free(struct gpu_workload *workload); /* accepts NULL, returns NULL */
 
-/* Idempotent both. Returns 0 also where something could not be probed: readings say so. Disarming does not wait: probes go within
+/* Idempotent both. Returns 0 also where something could not be probed, readings say so; or -errno, and stays disarmed. Disarming does not wait: probes go within
  * seconds, and from now on count for nothing. */
 int gpu_calls_arm(struct gpu_workload *workload);
 void gpu_calls_disarm(struct gpu_workload *workload);
@@ -68,7 +68,9 @@ struct gpu_calls_reading {
         uint64_t waits;              /* likewise, entered */
         uint64_t last_submission_ns; /* 0: none since then */
         uint64_t last_wait_ns;       /* when a thread last entered or left a wait; 0: never since then */
-        uint32_t waiting;            /* threads in a wait now that they entered while probed; one from before is not seen */
+        /* Threads in a wait now. One that began while waits were not probed is not seen: before arming, or while being sampled for
+         * a workload that waits thousands of times a second. */
+        uint32_t waiting;
 
         enum gpu_coverage coverage;
         /* Since when coverage has been FULL or NONE without a gap, which is how long "no calls" is known; 0: it is not. A process or a

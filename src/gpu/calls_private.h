@@ -32,8 +32,8 @@ struct gpu_calls {
 
 struct use { /* of a library by a process */
         struct library *library;
-        struct hook_links links; /* none while not probed */
-        int error;               /* of the last attempt to probe */
+        struct hook_links submissions, waits; /* none while not probed */
+        int error;                            /* of the last attempt to probe */
 };
 
 struct process {
@@ -51,7 +51,11 @@ struct call_totals {
         uint64_t last_submission_ns, last_wait_ns;
 };
 
-enum duty { DUTY_OFF, DUTY_PROBING, DUTY_PAUSED };
+enum duty {
+        DUTY_OFF,
+        DUTY_PROBING,
+        DUTY_PAUSED, /* submissions are not probed, nor are waits where waits_off */
+};
 
 struct gpu_workload {
         struct gpu_calls *calls;
@@ -67,20 +71,22 @@ struct gpu_workload {
         bool gap;                    /* it found somebody who may have called before being probed */
 
         enum duty duty;
-        uint64_t watch;          /* while probing */
-        struct call_totals past; /* of earlier watches since it was armed */
+        bool waits_off; /* in this pause */
+        uint64_t watch; /* while armed */
         uint64_t covered_since_ns, initialised_ns;
 
-        sd_event_source *timer; /* of the next check while probing, of the next sample while paused */
-        uint64_t window_began_ns, window_submissions, window_waits;
-        uint64_t attach_ns; /* what attaching all probes took */
+        sd_event_source *timer; /* of the next check */
+        uint64_t pause_until_ns;
+        uint64_t window_began_ns, window_submissions, window_waits; /* what is checked against */
+        uint64_t attach_ns;                                         /* what attaching all probes took */
 };
 
 /* workload.c. Looks for processes and libraries, and probes them while the workload is being probed. @began_now is the process whose
  * initialisation has just been seen; 0: none. Returns 0 or -errno. */
 int workload_look(struct gpu_workload *workload, pid_t began_now);
-void workload_begin_watch(struct gpu_workload *workload);
+int workload_begin_watch(struct gpu_workload *workload); /* from now on calls count, of processes that are probed */
 void workload_end_watch(struct gpu_workload *workload);
+void workload_unprobe(struct gpu_workload *workload, bool waits_too);
 void workload_forget_processes(struct gpu_workload *workload);
 size_t workload_slow(const struct gpu_workload *workload); /* libraries with functions where probes are slow */
 
@@ -91,6 +97,6 @@ void workload_forget_waits(const struct gpu_workload *workload);
 
 /* duty.c */
 int duty_new(struct gpu_workload *workload);
-void duty_start(struct gpu_workload *workload);
+int duty_start(struct gpu_workload *workload);
 void duty_stop(struct gpu_workload *workload);
 void duty_called(struct gpu_workload *workload); /* the first call after a silence */

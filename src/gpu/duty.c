@@ -16,7 +16,7 @@
 #define SLOW_CALL_COST_NS UINT64_C(10000)
 enum { WAIT_COST_CALLS = 3 };
 
-enum { BUSY_SHARE = 100, SAMPLE_SHARE = 200 }; /* one part in so many: of a core while probing, and with the pauses */
+enum { BUSY_SHARE = 100, SAMPLE_SHARE = 200, WAITS_SHARE = 200 }; /* of a core, one part in so many */
 
 #define FIRST_WINDOW_NS (20 * NSEC_PER_MSEC)
 #define NEXT_WINDOW_NS NSEC_PER_SEC
@@ -34,33 +34,26 @@ static void set_timer(struct gpu_workload *workload, uint64_t delay_ns)
                 log_warning("gpu: no timer for %s: %s", workload->cgroup, strerror(-r));
 }
 
-static void begin_window(struct gpu_workload *workload, uint64_t length_ns)
+static void note_totals(struct gpu_workload *workload, const struct call_totals *totals)
 {
-        struct call_totals totals = {};
-
-        workload_totals(workload, &totals);
         workload->window_began_ns = now_monotonic_ns();
-        workload->window_submissions = totals.submissions;
-        workload->window_waits = totals.waits;
-        set_timer(workload, length_ns);
+        workload->window_submissions = totals->submissions;
+        workload->window_waits = totals->waits;
 }
 
-static void pause_probes(struct gpu_workload *workload, uint64_t cost_ns)
-{
-        uint64_t pause_ns = MAX((cost_ns + 2 * workload->attach_ns) * SAMPLE_SHARE, PAUSE_MIN_NS);
+struct cost { /* of the probes, since the totals were last noted */
+        uint64_t submissions_ns, waits_ns, length_ns;
+};
 
-        workload_end_watch(workload);
-        workload->duty = DUTY_PAUSED;
-        set_timer(workload, MIN(pause_ns, PAUSE_MAX_NS));
-}
-
-static void end_pause(struct gpu_workload *workload)
+static struct cost cost_since(const struct gpu_workload *workload, const struct call_totals *totals)
 {
-        if (detacher_busy(workload->calls->detacher)) {
-                set_timer(workload, DETACHING_NS);
-                return;
-        }
-        workload_begin_watch(workload);
+        uint64_t call_ns = workload_slow(workload) ? SLOW_CALL_COST_NS : CALL_COST_NS;
+
+        return (struct cost){
+                .submissions_ns = (totals->submissions - workload->window_submissions) * call_ns,
+                .waits_ns = (totals->waits - workload->window_waits) * call_ns * WAIT_COST_CALLS,
+                .length_ns = now_monotonic_ns() - workload->window_began_ns,
+        };
 }
 
 /* After a silence the next call is told. */
@@ -69,20 +62,77 @@ static bool is_silent(const struct call_totals *totals)
         return now_monotonic_ns() - MAX(totals->last_submission_ns, totals->last_wait_ns) >= 2 * (uint64_t)GPU_SILENCE_NS;
 }
 
-static void end_window(struct gpu_workload *workload)
+/* ---- pauses */
+
+/* Waits stay probed where they are few, so that one which begins in the pause is known after it. */
+static void begin_pause(struct gpu_workload *workload, const struct cost *cost)
 {
-        uint64_t length_ns = now_monotonic_ns() - workload->window_began_ns;
-        struct call_totals totals = {};
-        uint64_t calls, cost_ns;
+        uint64_t pause_ns = (cost->submissions_ns + cost->waits_ns + 2 * workload->attach_ns) * SAMPLE_SHARE;
+
+        workload->duty = DUTY_PAUSED;
+        workload->waits_off = cost->waits_ns > cost->length_ns / WAITS_SHARE;
+        workload_unprobe(workload, workload->waits_off);
+        pause_ns = MAX(pause_ns, PAUSE_MIN_NS);
+        workload->pause_until_ns = now_monotonic_ns() + MIN(pause_ns, PAUSE_MAX_NS);
+        set_timer(workload, PAUSE_MIN_NS);
+}
+
+static void check_waits(struct gpu_workload *workload)
+{
+        struct call_totals totals;
+        struct cost cost;
+
+        if (workload->waits_off || workload_totals(workload, &totals) < 0)
+                return;
+        cost = cost_since(workload, &totals);
+        note_totals(workload, &totals);
+        if (cost.waits_ns > cost.length_ns / WAITS_SHARE) {
+                workload->waits_off = true;
+                workload_unprobe(workload, true);
+        }
+}
+
+static void probe_again(struct gpu_workload *workload)
+{
+        uint64_t began_ns = now_monotonic_ns();
+
+        workload->duty = DUTY_PROBING;
+        if (workload->waits_off)
+                workload_forget_waits(workload); /* of those that nobody saw end */
+        workload->waits_off = false;
+        workload_look(workload, 0);
+        workload->attach_ns = now_monotonic_ns() - began_ns;
+}
+
+/* Probes of before that are still being taken off would count twice. */
+static void check_pause(struct gpu_workload *workload)
+{
+        if (detacher_busy(workload->calls->detacher)) {
+                set_timer(workload, DETACHING_NS);
+        } else if (now_monotonic_ns() < workload->pause_until_ns) {
+                check_waits(workload);
+                set_timer(workload, PAUSE_MIN_NS);
+        } else {
+                probe_again(workload);
+                duty_called(workload); /* its silence may have been too short to be told */
+        }
+}
+
+/* ---- windows */
+
+static void check_window(struct gpu_workload *workload)
+{
+        struct call_totals totals;
+        struct cost cost;
 
         if (workload_totals(workload, &totals) < 0)
                 return;
-        calls = totals.submissions - workload->window_submissions + (totals.waits - workload->window_waits) * WAIT_COST_CALLS;
-        cost_ns = calls * (workload_slow(workload) ? SLOW_CALL_COST_NS : CALL_COST_NS);
-        if (cost_ns > length_ns / BUSY_SHARE)
-                pause_probes(workload, cost_ns);
+        cost = cost_since(workload, &totals);
+        note_totals(workload, &totals);
+        if (cost.submissions_ns + cost.waits_ns > cost.length_ns / BUSY_SHARE)
+                begin_pause(workload, &cost);
         else if (!is_silent(&totals))
-                begin_window(workload, NEXT_WINDOW_NS);
+                set_timer(workload, NEXT_WINDOW_NS);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
@@ -90,18 +140,22 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         struct gpu_workload *workload = userdata;
 
         if (workload->duty == DUTY_PAUSED)
-                end_pause(workload);
+                check_pause(workload);
         else
-                end_window(workload);
+                check_window(workload);
         return 0;
 }
 
 void duty_called(struct gpu_workload *workload)
 {
         int enabled = SD_EVENT_OFF;
+        struct call_totals totals;
 
-        if (workload->duty == DUTY_PROBING && sd_event_source_get_enabled(workload->timer, &enabled) == 0)
-                begin_window(workload, FIRST_WINDOW_NS);
+        if (workload->duty != DUTY_PROBING || sd_event_source_get_enabled(workload->timer, &enabled) != 0 ||
+            workload_totals(workload, &totals) < 0)
+                return;
+        note_totals(workload, &totals);
+        set_timer(workload, FIRST_WINDOW_NS);
 }
 
 int duty_new(struct gpu_workload *workload)
@@ -111,16 +165,22 @@ int duty_new(struct gpu_workload *workload)
         return r < 0 ? r : sd_event_source_set_enabled(workload->timer, SD_EVENT_OFF);
 }
 
-void duty_start(struct gpu_workload *workload)
+int duty_start(struct gpu_workload *workload)
 {
-        if (workload->duty == DUTY_OFF) {
-                workload->past = (struct call_totals){};
-                workload_begin_watch(workload);
-        }
+        int r;
+
+        if (workload->duty != DUTY_OFF)
+                return 0;
+        r = workload_begin_watch(workload);
+        if (r >= 0)
+                probe_again(workload);
+        return r;
 }
 
 void duty_stop(struct gpu_workload *workload)
 {
+        if (workload->duty == DUTY_OFF)
+                return;
         workload_end_watch(workload);
         workload->duty = DUTY_OFF;
         sd_event_source_set_enabled(workload->timer, SD_EVENT_OFF);

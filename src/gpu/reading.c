@@ -41,11 +41,11 @@ int workload_totals(const struct gpu_workload *workload, struct call_totals *ret
 {
         const struct gpu_calls *calls = workload->calls;
         _cleanup_(freep) struct gpu_counts *counts = calloc((size_t)calls->n_cpus, sizeof(*counts));
-        struct call_totals totals = workload->past;
+        struct call_totals totals = {};
 
         if (!counts)
                 return -ENOMEM;
-        if (workload->duty == DUTY_PROBING) {
+        if (workload->duty != DUTY_OFF) {
                 if (bpf_map_lookup_elem(bpf_map__fd(calls->programs->maps.gpu_counts), &workload->watch, counts) < 0)
                         return -errno;
                 for (int i = 0; i < calls->n_cpus; i++)
@@ -85,7 +85,7 @@ static int walk_waits(const struct gpu_calls *calls, uint64_t watch, bool forget
 
 int workload_waiting(const struct gpu_workload *workload, uint32_t *ret_threads)
 {
-        if (workload->duty != DUTY_PROBING) {
+        if (workload->duty == DUTY_OFF || workload->waits_off) {
                 *ret_threads = 0;
                 return 0;
         }

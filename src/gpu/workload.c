@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/macros.h"
 #include "base/time.h"
 #include "gpu/calls_private.h"
@@ -26,53 +25,71 @@ static void _printf_(2, 3) complain(struct gpu_workload *workload, const char *f
 
 /* ---- probes of one process and library */
 
-static void use_unprobe(struct gpu_workload *workload, struct use *use)
+static void links_end(struct gpu_workload *workload, struct hook_links *links)
 {
-        detacher_close(workload->calls->detacher, use->links.fds, use->links.n);
-        free(use->links.fds);
-        use->links = (struct hook_links){};
+        detacher_close(workload->calls->detacher, links->fds, links->n);
+        free(links->fds);
+        *links = (struct hook_links){};
+}
+
+static void use_unprobe(struct gpu_workload *workload, struct use *use, bool waits_too)
+{
+        links_end(workload, &use->submissions);
+        if (waits_too)
+                links_end(workload, &use->waits);
         use->error = 0;
 }
 
 static void use_end(struct gpu_workload *workload, struct use *use)
 {
-        use_unprobe(workload, use);
+        use_unprobe(workload, use, true);
         libraries_drop(workload->calls->libraries, use->library);
 }
 
-static int use_probe(struct gpu_workload *workload, pid_t pid, struct use *use)
+static int attach(const struct gpu_workload *workload, pid_t pid, const struct use *use, const struct bpf_program *program,
+                  enum driver_role role, struct hook_links *links)
 {
-        const struct gpu_calls_bpf *programs = workload->calls->programs;
-        const struct {
-                const struct bpf_program *program;
-                enum driver_role role;
-                bool returns;
-        } hooks[] = {
-                { programs->progs.gpu_wait_leave, DRIVER_ROLE_WAIT,
-                  true }, /* first: a wait that was seen to begin is seen to end */
-                { programs->progs.gpu_wait_enter, DRIVER_ROLE_WAIT, false },
-                { programs->progs.gpu_submit, DRIVER_ROLE_SUBMIT, false },
+        const struct hook hook = {
+                .program_fd = bpf_program__fd(program),
+                .returns = program == workload->calls->programs->progs.gpu_wait_leave,
+                .library_fd = use->library->fd,
+                .offsets = use->library->offsets[role],
+                .n_offsets = use->library->n_offsets[role],
+                .pid = pid,
+                .cookie = workload->watch,
         };
 
-        for (size_t i = 0; i < ELEMENTSOF(hooks); i++) {
-                const struct hook hook = {
-                        .program_fd = bpf_program__fd(hooks[i].program),
-                        .returns = hooks[i].returns,
-                        .library_fd = use->library->fd,
-                        .offsets = use->library->offsets[hooks[i].role],
-                        .n_offsets = use->library->n_offsets[hooks[i].role],
-                        .pid = pid,
-                        .cookie = workload->watch,
-                };
-                int r = hook_attach(workload->calls->method, &hook, &use->links);
+        return hook_attach(workload->calls->method, &hook, links);
+}
 
-                if (r < 0) {
-                        use_unprobe(workload, use);
-                        use->error = r;
-                        return r;
-                }
+/* The end of a wait first: one that is seen to begin is seen to end. */
+static int attach_missing(const struct gpu_workload *workload, pid_t pid, struct use *use)
+{
+        const struct gpu_calls_bpf *programs = workload->calls->programs;
+        int r = 0;
+
+        if (use->waits.n == 0 && !workload->waits_off) {
+                r = attach(workload, pid, use, programs->progs.gpu_wait_leave, DRIVER_ROLE_WAIT, &use->waits);
+                if (r >= 0)
+                        r = attach(workload, pid, use, programs->progs.gpu_wait_enter, DRIVER_ROLE_WAIT, &use->waits);
         }
-        return 0;
+        if (r >= 0 && use->submissions.n == 0 && workload->duty == DUTY_PROBING)
+                r = attach(workload, pid, use, programs->progs.gpu_submit, DRIVER_ROLE_SUBMIT, &use->submissions);
+        return r;
+}
+
+/* Returns whether something was missing, or -errno. */
+static int use_probe(struct gpu_workload *workload, pid_t pid, struct use *use)
+{
+        size_t before = use->submissions.n;
+        int r = attach_missing(workload, pid, use);
+
+        if (r < 0) {
+                use_unprobe(workload, use, true);
+                use->error = r;
+                return r;
+        }
+        return use->submissions.n > before;
 }
 
 /* ---- one process */
@@ -235,11 +252,13 @@ static void probe_process(struct gpu_workload *workload, struct process *process
                 struct use *use = &process->uses[i];
                 const char *reason = use->library->reason;
 
-                if (!reason && workload->duty == DUTY_PROBING && use->links.n == 0) {
-                        if (use_probe(workload, process->pid, use) == 0)
-                                workload->gap = workload->gap || process->pid != began_now;
-                        else
-                                reason = probe_reason(use->error);
+                if (!reason && workload->duty != DUTY_OFF) {
+                        int r = use_probe(workload, process->pid, use);
+
+                        if (r > 0 && process->pid != began_now)
+                                workload->gap = true;
+                        if (r < 0)
+                                reason = probe_reason(r);
                 }
                 if (reason)
                         complain(workload, "process %d: %s can't be probed: %s", process->pid, use->library->path, reason);
@@ -307,30 +326,38 @@ size_t workload_slow(const struct gpu_workload *workload)
 
 /* ---- watches */
 
-void workload_begin_watch(struct gpu_workload *workload)
+static int counts_fd(const struct gpu_workload *workload)
+{
+        return bpf_map__fd(workload->calls->programs->maps.gpu_counts);
+}
+
+int workload_begin_watch(struct gpu_workload *workload)
 {
         struct gpu_calls *calls = workload->calls;
         _cleanup_(freep) struct gpu_counts *zeros = calloc((size_t)calls->n_cpus, sizeof(*zeros));
-        uint64_t began_ns = now_monotonic_ns();
+        uint64_t watch = calls->last_watch + 1;
 
-        workload->watch = ++calls->last_watch;
-        workload->duty = DUTY_PROBING;
-        if (!zeros || bpf_map_update_elem(bpf_map__fd(calls->programs->maps.gpu_counts), &workload->watch, zeros, BPF_ANY) < 0)
-                log_warning("gpu: cannot count the calls of %s: %s", workload->cgroup, strerror(errno));
-        workload_look(workload, 0);
-        workload->attach_ns = now_monotonic_ns() - began_ns;
+        if (!zeros)
+                return -ENOMEM;
+        if (bpf_map_update_elem(counts_fd(workload), &watch, zeros, BPF_ANY) < 0)
+                return -errno;
+        calls->last_watch = workload->watch = watch;
+        return 0;
 }
 
-void workload_end_watch(struct gpu_workload *workload)
+void workload_unprobe(struct gpu_workload *workload, bool waits_too)
 {
-        if (workload->duty != DUTY_PROBING)
-                return;
-        workload_totals(workload, &workload->past);
-        workload_forget_waits(workload);
-        bpf_map_delete_elem(bpf_map__fd(workload->calls->programs->maps.gpu_counts), &workload->watch);
-        workload->watch = 0;
         workload->covered_since_ns = 0;
         for (size_t i = 0; i < workload->n_processes; i++)
                 for (size_t j = 0; j < workload->processes[i].n_uses; j++)
-                        use_unprobe(workload, &workload->processes[i].uses[j]);
+                        use_unprobe(workload, &workload->processes[i].uses[j], waits_too);
+}
+
+/* What is still being taken off finds nothing to count in. */
+void workload_end_watch(struct gpu_workload *workload)
+{
+        bpf_map_delete_elem(counts_fd(workload), &workload->watch);
+        workload_unprobe(workload, true);
+        workload_forget_waits(workload);
+        workload->watch = 0;
 }

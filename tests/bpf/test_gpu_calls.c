@@ -2,6 +2,7 @@
 /* Real processes in cgroups of their own, with stand-ins for driver libraries (tests/gpu) and real probes on them. */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -158,6 +159,18 @@ static struct gpu_calls_reading look(struct setup *setup)
                         reading = look(setup);                                                                                     \
                 }                                                                                                                  \
         } while (0)
+
+/* Runs the event loop until the client answers. */
+static long answer_meanwhile(struct setup *setup, struct client *client)
+{
+        struct pollfd poll_fd = { .fd = fileno(client->answers), .events = POLLIN };
+        char line[64];
+
+        while (poll(&poll_fd, 1, 0) == 0)
+                assert_true(sd_event_run(setup->event, 20000) >= 0);
+        answer(client, line, sizeof(line));
+        return atol(line);
+}
 
 static void arm(struct setup *setup)
 {
@@ -524,24 +537,55 @@ static void a_busy_workload_is_sampled_until_it_is_quiet(void **state)
 {
         struct setup *setup = *state;
         struct client *client = start_with(setup, setup->cgroup, "libcuda.so.1");
-        char line[64];
         uint64_t calls;
 
         arm(setup);
         say(client, "pace cuLaunchKernel 50000 2000");
         UNTIL(setup, reading.coverage == GPU_COVERAGE_SAMPLED);
         assert_int_equal(look(setup).quiet_since_ns, 0);
+        assert_int_equal(answer_meanwhile(setup, client), 100000);
         calls = look(setup).submissions;
         assert_true(calls > 0 && calls < 100000);
-        answer(client, line, sizeof(line));
-        assert_int_equal(atol(line), 100000);
-        assert_int_equal(look(setup).submissions, calls);
 
         UNTIL(setup, reading.coverage == GPU_COVERAGE_FULL);
         assert_int_equal(look(setup).submissions, calls);
         assert_true(look(setup).quiet_since_ns > look(setup).last_submission_ns);
         DO(client, "called", "call cuLaunchKernel 2");
         assert_int_equal(look(setup).submissions, calls + 2);
+}
+
+static void a_wait_that_begins_between_samples_is_known(void **state)
+{
+        struct setup *setup = *state;
+        struct client *client = start_with(setup, setup->cgroup, "libcuda.so.1");
+
+        arm(setup);
+        say(client, "pace cuLaunchKernel 50000 1000");
+        UNTIL(setup, reading.coverage == GPU_COVERAGE_SAMPLED);
+        answer_meanwhile(setup, client);
+        DO(client, "begun", "begin cuStreamSynchronize");
+        UNTIL(setup, reading.waiting == 1);
+        assert_int_equal(look(setup).coverage, GPU_COVERAGE_SAMPLED);
+
+        UNTIL(setup, reading.coverage == GPU_COVERAGE_FULL);
+        assert_int_equal(look(setup).waiting, 1);
+        assert_int_equal(look(setup).quiet_since_ns, 0);
+        DO(client, "released", "release");
+        assert_int_equal(look(setup).waiting, 0);
+        assert_true(look(setup).quiet_since_ns > 0);
+}
+
+static void waits_are_taken_off_where_there_are_many(void **state)
+{
+        struct setup *setup = *state;
+        struct client *client = start_with(setup, setup->cgroup, "libcuda.so.1");
+
+        arm(setup);
+        say(client, "pace cuCtxSynchronize 50000 2000");
+        UNTIL(setup, reading.coverage == GPU_COVERAGE_SAMPLED);
+        assert_int_equal(answer_meanwhile(setup, client), 100000);
+        assert_true(look(setup).waits < 100000);
+        assert_int_equal(look(setup).waiting, 0);
 }
 
 #define METHOD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -567,6 +611,8 @@ int main(void)
                 METHOD(nothing_is_known_of_a_cgroup_that_is_gone),
                 METHOD(one_cgroup_belongs_to_one_workload),
                 METHOD(a_busy_workload_is_sampled_until_it_is_quiet),
+                METHOD(a_wait_that_begins_between_samples_is_known),
+                METHOD(waits_are_taken_off_where_there_are_many),
                 PERF(every_call_counts_however_it_is_reached),
                 PERF(a_thread_waits_until_its_device_is_done),
                 PERF(who_is_not_armed_is_not_probed),
