@@ -92,6 +92,10 @@ static void add_blocked(const struct decide_input *input, struct conditions *con
                         conditions, "SleepBlocked", "NotAcknowledged",
                         "node %s did not acknowledge within %u s that it holds first packets; see its pod of DaemonSet lull-agent",
                         evidence->unprogrammed_node, seconds);
+        else if (!evidence->quiet && evidence->unquiet_node && evidence->busy_reason &&
+                 strcmp(evidence->busy_node, evidence->unquiet_node) == 0)
+                conditions_add(conditions, "SleepBlocked", "NotQuiet", "node %s saw it at work: %s", evidence->unquiet_node,
+                               evidence->busy_reason);
         else if (!evidence->quiet && evidence->unquiet_node)
                 conditions_add(conditions, "SleepBlocked", "NotQuiet",
                                "node %s saw it at work, or did not say within %u s that it is not", evidence->unquiet_node,

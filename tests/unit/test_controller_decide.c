@@ -228,6 +228,13 @@ static void a_node_that_does_not_answer_blocks_the_sleep_and_is_named(void **sta
         world.evidence.unquiet_node = "n8";
         look(&world);
         assert_true(says(&world.decision, "SleepBlocked", "n8"));
+        world.evidence.busy_node = "n8";
+        world.evidence.busy_reason = "open connections (idle.connections is Hold)";
+        look(&world);
+        assert_true(says(&world.decision, "SleepBlocked", "n8 saw it at work: open connections"));
+        world.evidence.busy_node = "n9";
+        look(&world);
+        assert_false(says(&world.decision, "SleepBlocked", "open connections"));
 }
 
 static void demand_ends_a_sleep_that_has_begun(void **state)
