@@ -190,6 +190,12 @@ static void take_over(struct agent_policy *policy)
         policy->armed = r >= 0;
 }
 
+static bool may_get_endpoints(const struct agent_policy *policy)
+{
+        return policy->object->status.n_endpoints > 0 ||
+               (policy->woken_ns && now_monotonic_ns() - policy->woken_ns < ENDPOINTS_NAMED_NS);
+}
+
 /* The status no longer says to hold. Where it names no endpoints any more either, the data planes have had their time: whether this
  * node's is proven or not, new flows are better off there than held. */
 static void end_holding(struct agent_policy *policy)
@@ -206,7 +212,7 @@ static void end_holding(struct agent_policy *policy)
                               "what was held went on to its normal refusal: no endpoint was ready in time");
                 return;
         }
-        if (policy->object->status.n_endpoints == 0) {
+        if (!may_get_endpoints(policy)) {
                 let_go(policy);
                 return;
         }
@@ -295,6 +301,8 @@ static struct news follow_phase(struct agent_policy *policy)
         if (news.phase && policy->followed)
                 event_log_add(policy->node->events, policy->name, phase_to_string(status->phase), "it was %s",
                               phase_to_string(policy->phase));
+        if (news.phase)
+                policy->woken_ns = status->phase == PHASE_AWAKE && policy->phase != PHASE_SLEEPING ? now_monotonic_ns() : 0;
         policy->followed = true;
         policy->epoch = status->epoch;
         policy->phase = status->phase;

@@ -22,6 +22,9 @@
 #define PASS_ON_NS (2 * UINT64_C(1000000000))
 /* How long what was held waits for an endpoint or the data plane once the policy is Awake. */
 #define GIVE_UP_NS (30 * UINT64_C(1000000000))
+/* For that long after a wake a controller names endpoints: where there are none, they are gone, and others will come. It keeps them for
+ * 10 s; this node may have heard later that it is Awake. */
+#define ENDPOINTS_NAMED_NS (8 * UINT64_C(1000000000))
 #define HOLD_AGAIN_NS (10 * UINT64_C(1000000000))
 #define QUIET_NS (100 * UINT64_C(1000000))
 
@@ -83,6 +86,7 @@ struct agent_policy {
         uint64_t unprogrammed_version; /* of the object that could not be put into force; 0: it could */
         uint64_t pass_on_ns;           /* in Sleeping, a demand that nobody has answered goes on then; 0: none */
         uint64_t give_up_ns;           /* 0: never */
+        uint64_t woken_ns;             /* became Awake by a wake; 0: did not, or is not any more */
         bool passed_on;                /* in this epoch */
         bool expecting;                /* the data plane */
         bool drained;                  /* the data plane was proven while the status still says to hold */

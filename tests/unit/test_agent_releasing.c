@@ -157,6 +157,50 @@ static void the_data_plane_is_expected_once_an_endpoint_is_ready(void **state)
         assert_true(holding_of(world)->expecting);
 }
 
+#define AWAKE "'phase':'Awake','holding':false,'epoch':1,"
+
+/* The pod that it woke with has died: another will come, and the data plane would refuse until then. */
+static void what_waits_when_the_last_endpoint_dies_waits_for_the_next(void **state)
+{
+        struct world *world = *state;
+
+        waking(world, "", WAKING "'endpoints':[" IS_READY("10.1.0.1") "]");
+        write_object(world, "", AWAKE "'endpoints':[" IS_READY("10.1.0.1") "]");
+        write_object(world, "", AWAKE "'endpoints':[]");
+        assert_true(holding_of(world)->started);
+        assert_int_equal(holding_of(world)->n_endpoints[0], 0);
+
+        write_object(world, "", AWAKE "'endpoints':[" IS_READY("10.1.0.2") "]");
+
+        assert_int_equal(holding_of(world)->n_endpoints[0], 1);
+}
+
+static void once_the_endpoints_are_no_longer_named_holding_ends(void **state)
+{
+        struct world *world = *state;
+
+        waking(world, "", WAKING "'endpoints':[" IS_READY("10.1.0.1") "]");
+        write_object(world, "", AWAKE "'endpoints':[" IS_READY("10.1.0.1") "]");
+        policy_of(world, "shop/web")->woken_ns -= ENDPOINTS_NAMED_NS;
+
+        write_object(world, "", AWAKE "'endpoints':[]");
+
+        assert_false(holding_of(world)->started);
+}
+
+static void a_sleep_that_is_given_up_leaves_nothing_held(void **state)
+{
+        struct world *world = *state;
+
+        sync_all(world);
+        write_object(world, "", "'phase':'Sleeping','holding':true,'epoch':1");
+        assert_true(holding_of(world)->started);
+
+        write_object(world, "", AWAKE "'endpoints':[]");
+
+        assert_false(holding_of(world)->started);
+}
+
 #define WORLD_TEST(test) cmocka_unit_test_setup_teardown(test, world_new, world_free)
 
 int main(void)
@@ -171,6 +215,9 @@ int main(void)
                 WORLD_TEST(an_endpoint_of_the_other_family_is_of_no_use),
                 WORLD_TEST(asleep_again_nothing_is_released_to),
                 WORLD_TEST(the_data_plane_is_expected_once_an_endpoint_is_ready),
+                WORLD_TEST(what_waits_when_the_last_endpoint_dies_waits_for_the_next),
+                WORLD_TEST(once_the_endpoints_are_no_longer_named_holding_ends),
+                WORLD_TEST(a_sleep_that_is_given_up_leaves_nothing_held),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
