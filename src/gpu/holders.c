@@ -103,7 +103,7 @@ static int read_procs(int cgroup_fd, struct pids *pids)
 }
 
 /* A cgroup that is removed meanwhile has no processes. */
-static int walk_cgroup(int parent_fd, const char *name, int depth, struct pids *pids)
+static int walk_cgroup(int parent_fd, const char *name, bool below, int depth, struct pids *pids)
 {
         _cleanup_(closedirp) DIR *directory = NULL;
         struct dirent *entry;
@@ -120,16 +120,16 @@ static int walk_cgroup(int parent_fd, const char *name, int depth, struct pids *
                 return -ENOMEM;
         }
         r = read_procs(dirfd(directory), pids);
-        while (r >= 0 && (entry = readdir(directory)))
+        while (below && r >= 0 && (entry = readdir(directory)))
                 if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-                        r = walk_cgroup(dirfd(directory), entry->d_name, depth + 1, pids);
+                        r = walk_cgroup(dirfd(directory), entry->d_name, true, depth + 1, pids);
         return r;
 }
 
-int gpu_cgroup_processes(const char *cgroup, pid_t **ret_pids)
+int gpu_cgroup_processes(const char *cgroup, bool below, pid_t **ret_pids)
 {
         struct pids pids = { 0 };
-        int r = walk_cgroup(AT_FDCWD, cgroup, 0, &pids);
+        int r = walk_cgroup(AT_FDCWD, cgroup, below, 0, &pids);
 
         return pids_finish(&pids, r, ret_pids);
 }

@@ -16,9 +16,9 @@ enum { GPU_HOLDERS_PROCESSES_MAX = 32768 };
 /* @proc is /proc. Returns 0, -ESRCH when the process is gone, or -errno. */
 int gpu_holders_of_process(const char *proc, const struct gpu_majors *majors, pid_t pid, gpu_holder_found found, void *userdata);
 
-/* The processes of the cgroup2 directory @cgroup and of all below it, sorted. The caller owns *ret_pids. Returns how many; -E2BIG past
+/* The processes of the cgroup2 directory @cgroup, with @below those of all below it too, sorted. The caller owns *ret_pids. Returns how many; -E2BIG past
  * GPU_HOLDERS_PROCESSES_MAX, or -errno. */
-int gpu_cgroup_processes(const char *cgroup, pid_t **ret_pids);
+int gpu_cgroup_processes(const char *cgroup, bool below, pid_t **ret_pids);
 /* All processes but the kernel's own, which have no files, sorted. */
 int gpu_all_processes(const char *proc, pid_t **ret_pids);
 

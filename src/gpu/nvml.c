@@ -227,19 +227,20 @@ static int ask(struct nvml *nvml)
         return r < 0 ? r : sd_event_source_set_enabled(nvml->deadline, SD_EVENT_ONESHOT);
 }
 
-void nvml_request(struct nvml *nvml)
+bool nvml_request(struct nvml *nvml)
 {
         char problem[NVML_PROBLEM_MAX];
         int r;
 
         if (nvml->asked)
-                return;
+                return true;
         if (nvml->fd < 0 && (now_monotonic_ns() < nvml->next_ns || !reader_is_gone(nvml)))
-                return;
+                return false;
 
         r = ask(nvml);
         if (r < 0) {
                 snprintf(problem, sizeof(problem), "it cannot be asked: %s", strerror(-r));
                 give_up(nvml, problem);
         }
+        return r >= 0;
 }

@@ -62,10 +62,11 @@ struct nvml_snapshot {
 int nvml_new(sd_event *event, const char *library, struct nvml **ret_nvml);
 struct nvml *nvml_free(struct nvml *nvml); /* accepts NULL, returns NULL */
 
-/* Asks for a reading, unless one is under way or NVML failed a short while ago. @done is called when it is there, or has failed; it may
- * be called again without a request when the reader ends. */
+/* @done is called when a reading is there, or has failed. */
 void nvml_on_read(struct nvml *nvml, void (*done)(void *userdata), void *userdata);
-void nvml_request(struct nvml *nvml);
+/* Asks for a reading, unless NVML failed a short while ago. Returns whether one is under way; @done may have been called in here when
+ * it is not. */
+bool nvml_request(struct nvml *nvml);
 
 /* The newest reading. Its problem says what has been wrong since, its time how old it is. */
 const struct nvml_snapshot *nvml_latest(const struct nvml *nvml);

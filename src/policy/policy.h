@@ -69,12 +69,12 @@ struct process_settings {
         uint64_t stop_timeout_ns; /* default 10 s */
 };
 
-enum gpu_on_idle { /* what follows once the network and every GPU of the target are idle */
+enum gpu_on_idle {                     /* what follows once the network and every GPU of the target are idle */
                    GPU_ON_IDLE_REPORT, /* nothing but saying so: while it has a GPU it is not put to sleep */
                    GPU_ON_IDLE_SLEEP,
 };
 
-struct gpu_settings { /* of targets that have a GPU; they mean nothing to others */
+struct gpu_settings {             /* of targets that have a GPU; they mean nothing to others */
         uint64_t after_ns;        /* default 30 m */
         enum gpu_on_idle on_idle; /* default Report */
 };

@@ -168,8 +168,7 @@ static void every_mistake_is_named_with_what_would_be_right(void **state)
                 { WITH("'idle':{'gpu':30}"), "spec.idle.gpu: \"30\" is not a mapping; write fields as NAME: VALUE" },
                 { WITH("'idle':{'gpu':{'after':'0.5s'}}"),
                   "spec.idle.gpu.after: \"0.5s\" is out of range; write a duration from 1s to 8760h" },
-                { WITH("'idle':{'gpu':{'onIdle':'sleep'}}"),
-                  "spec.idle.gpu.onIdle: \"sleep\" is neither Report nor Sleep" },
+                { WITH("'idle':{'gpu':{'onIdle':'sleep'}}"), "spec.idle.gpu.onIdle: \"sleep\" is neither Report nor Sleep" },
                 /* target */
                 { "{'target':{'kind':'Process','command':['x']}}",
                   "spec.target.command: only on one machine; here a target is given by its apiVersion, kind and name; "

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watching GPUs: which workloads have which device open, what each does with it, and the verdict on that.
+ *
+ * A *tenant* is a workload, a cgroup with all below it, as the holder of devices. Tenants are named by who runs them, or found: then
+ * every cgroup of this machine whose processes have a GPU open is one. Every five seconds the descriptors of tenants with devices are
+ * looked through, and the calls, NVML and the kernel asked; the others are looked at twice a minute. On a machine without a GPU driver
+ * nothing is done but to look for one twice a minute.
+ *
+ * A device that a tenant has had open once stays its device: when it was last used still counts after it was closed.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "gpu/verdict.h"
+
+struct gpu_watch;
+struct gpu_tenant;
+
+struct gpu_watch_config {
+        sd_event *event;
+        const char *cgroup_root; /* the cgroup2 mount */
+        bool find;               /* tenants are found */
+};
+
+enum {
+        GPU_TENANTS_FOUND_MAX = 1024, /* further ones are not watched */
+        GPU_USES_MAX = 64,            /* devices of one tenant */
+};
+
+/* Returns 0, or -errno after logging which step failed. */
+int gpu_watch_new(const struct gpu_watch_config *config, struct gpu_watch **ret_watch);
+struct gpu_watch *gpu_watch_free(struct gpu_watch *watch); /* accepts NULL, returns NULL; named tenants must have been freed */
+
+struct gpu_tenant_config {
+        const char *name;
+        const char *cgroup; /* a cgroup2 directory */
+        struct gpu_rules rules;
+        uint32_t (*open_requests)(void *userdata); /* its unanswered requests; NULL: not known, none */
+        void *userdata;
+};
+/* Returns 0 or -ENOMEM. No two tenants may have one cgroup. */
+int gpu_tenant_new(struct gpu_watch *watch, const struct gpu_tenant_config *config, struct gpu_tenant **ret_tenant);
+struct gpu_tenant *gpu_tenant_free(struct gpu_tenant *tenant); /* accepts NULL, returns NULL */
+void gpu_tenant_set_rules(struct gpu_tenant *tenant, const struct gpu_rules *rules);
+
+/* Looks afresh. Returns how many devices it has: open, or had since it was made a tenant; 0 means that it has nothing to do with a GPU,
+ * for certain. *ret_verdict, of all of them, is unknown where it could not be looked at, and then at least 1 is returned. */
+unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict);
+
+struct gpu_seconds {                  /* monotonic; device times time */
+        double allocated;             /* open */
+        double active, idle, unknown; /* idle: quiet ones and all that is more idle */
+};
+struct gpu_seconds gpu_tenant_seconds(const struct gpu_tenant *tenant);
+unsigned gpu_tenant_open_devices(const struct gpu_tenant *tenant); /* at the last look */
+
+/* As docs/control-api.md has them; NULL: no memory. */
+json_t *gpu_watch_json(struct gpu_watch *watch); /* {devices, workloads, sources} */
+json_t *gpu_tenant_json(struct gpu_tenant *tenant);
+struct gpu_tenant *gpu_tenant_find(struct gpu_watch *watch, const char *name); /* NULL: none of that name */
+
+/* What metrics tell, tenant by tenant, while @each returns. */
+struct gpu_tenant_metrics {
+        const char *name;
+        const struct gpu_verdict *verdict;
+        struct gpu_seconds seconds;
+        uint64_t submissions;
+        unsigned devices; /* open */
+};
+void gpu_watch_metrics(struct gpu_watch *watch, void (*each)(const struct gpu_tenant_metrics *metrics, void *userdata),
+                       void *userdata);

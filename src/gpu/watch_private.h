@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the watch share: watch.c looks and keeps time, tenant.c has what belongs to one tenant, evidence.c makes evidence of
+ * what was read, watch_json.c tells. */
+#pragma once
+
+#include <sys/queue.h>
+
+#include "activity/cpu.h"
+#include "base/macros.h"
+#include "gpu/calls.h"
+#include "gpu/devices.h"
+#include "gpu/drm_fdinfo.h"
+#include "gpu/holders.h"
+#include "gpu/nvml.h"
+#include "gpu/watch.h"
+
+struct gpu_device { /* of this machine, known once it was seen */
+        enum gpu_node_kind kind;
+        unsigned minor;
+        char name[GPU_DEVICE_NAME_MAX];
+        char driver[32], bus_id[32];
+        unsigned strangers; /* processes of no tenant that have it open, at the last look at all processes */
+};
+
+struct gpu_use { /* one tenant's of one device */
+        struct gpu_device *device;
+        struct gpu_machine machine;
+        struct gpu_verdict verdict;
+        unsigned n_open;          /* processes that have it open */
+        uint64_t closed_since_ns; /* nobody has; 0: somebody */
+        uint64_t vendor_busy_ns;
+        uint32_t percent;
+        struct drm_usage *drm; /* NULL for NVIDIA's */
+        uint64_t kfd_since_ns, kfd_busy_ns;
+        struct gpu_seconds seconds;
+};
+
+struct gpu_tenant {
+        struct gpu_watch *watch;
+        TAILQ_ENTRY(gpu_tenant) entry;
+        char *name, *cgroup;
+        bool found;
+        char command[32]; /* of its first process with a device open */
+        struct gpu_rules rules;
+        uint32_t (*open_requests)(void *userdata);
+        void *userdata;
+
+        struct gpu_use *uses;
+        size_t n_uses;
+        pid_t *pids; /* sorted */
+        size_t n_pids;
+        bool uses_kfd;
+        int look_error; /* -errno: its processes could not be looked at */
+        uint64_t looked_ns;
+
+        struct gpu_workload *calls;
+        int calls_error; /* why there is none */
+        bool read_calls; /* the reading is the last look's */
+        struct gpu_calls_reading reading;
+
+        struct cpu_history cpu;
+        uint32_t cpu_millicores;
+        uint64_t io_bytes, io_bytes_per_second, io_ns;
+        struct gpu_verdict verdict;
+        uint64_t stepped_ns;
+};
+
+TAILQ_HEAD(gpu_tenants, gpu_tenant);
+
+struct gpu_watch {
+        sd_event *event;
+        char *cgroup_root;
+        bool find;
+        sd_event_source *timer;
+        struct gpu_majors majors;
+        struct gpu_calls *calls; /* NULL: probes are not to be had */
+        struct nvml *nvml;       /* NULL until NVIDIA's driver is there */
+        struct gpu_device *devices[NVML_DEVICES_MAX * 2];
+        size_t n_devices;
+        bool saw_all; /* all processes have been looked at: strangers are known */
+        unsigned turn;
+        struct gpu_tenants tenants;
+        size_t n_found;
+        bool told_of_bound;
+};
+
+enum { GPU_TURNS_BETWEEN = 6 }; /* looks at tenants without a device, and at all processes, are that much rarer */
+
+/* watch.c. NULL: it is none, or there is no room for it. */
+struct gpu_device *watch_device(struct gpu_watch *watch, const struct gpu_node *node);
+
+/* tenant.c */
+int tenant_make(struct gpu_watch *watch, const struct gpu_tenant_config *config, bool found, struct gpu_tenant **ret_tenant);
+bool tenant_has_pid(const struct gpu_tenant *tenant, pid_t pid);
+struct gpu_use *tenant_use(struct gpu_tenant *tenant, const struct gpu_device *device); /* NULL: none */
+void tenant_look(struct gpu_tenant *tenant);
+void tenant_read(struct gpu_tenant *tenant); /* its calls and CPU use */
+void tenant_step(struct gpu_tenant *tenant);
+
+/* evidence.c */
+void evidence_of(const struct gpu_tenant *tenant, struct gpu_use *use, uint64_t now_ns, struct gpu_evidence *ret_evidence);
+const struct nvml_device *evidence_nvml_device(const struct gpu_watch *watch, const struct gpu_device *device);
+bool evidence_is_shared(const struct gpu_tenant *tenant, const struct gpu_device *device);
