@@ -6,6 +6,7 @@
 #include "agent/agent.h"
 #include "controller/controller.h"
 #include "controller/options.h"
+#include "standalone/gpu_only.h"
 #include "standalone/manager.h"
 #include "standalone/options.h"
 
@@ -33,6 +34,9 @@ static int main_standalone(int argc, char **argv)
         switch (options->role) {
         case ROLE_STANDALONE:
                 r = run_manager(options);
+                break;
+        case ROLE_GPU:
+                r = gpu_only_run(options);
                 break;
         case ROLE_CHECK:
                 r = manager_check(options);

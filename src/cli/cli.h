@@ -40,8 +40,8 @@ struct object {
         bool has_default;               /* the first command runs when none is named */
 };
 
-extern const struct object object_status, object_policy, object_hold, object_event, object_prog, object_map, object_feature,
-        object_metrics, object_version;
+extern const struct object object_status, object_policy, object_hold, object_gpu, object_event, object_prog, object_map,
+        object_feature, object_metrics, object_version;
 
 /* Leaves a message for people, unless there is one already; returns @error (-errno). */
 int cli_fail(struct cli *cli, int error, const char *format, ...) _printf_(3, 4);

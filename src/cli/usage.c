@@ -9,8 +9,8 @@
 enum { COMMANDS_MAX = 8 };
 
 static const struct object *const objects[] = {
-        &object_status, &object_policy,  &object_hold,    &object_event,   &object_prog,
-        &object_map,    &object_feature, &object_metrics, &object_version,
+        &object_status, &object_policy, &object_hold,    &object_gpu,     &object_event,
+        &object_prog,   &object_map,    &object_feature, &object_metrics, &object_version,
 };
 
 static void print_commands(const struct object *object, FILE *file)

@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "hold/hold.h"
 #include "serve/answers.h"
+#include "serve/gpu.h"
 #include "standalone/manager.h"
 
 static json_t *phases_json(const struct manager *manager)
@@ -159,6 +160,27 @@ static void get_maps(struct http_request *request, void *userdata)
         http_reply_json(request, 200, json_pack("{so}", "maps", hold_maps(manager->context.hold)));
 }
 
+static void get_gpus(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+
+        answer_gpus(request, manager->context.gpu);
+}
+
+static void get_gpu(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+
+        answer_gpu(request, manager->context.gpu);
+}
+
+static void get_gpu_why(struct http_request *request, void *userdata)
+{
+        struct manager *manager = userdata;
+
+        answer_gpu_why(request, manager->context.gpu);
+}
+
 static void get_features(struct http_request *request, void *userdata)
 {
         answer_features(request);
@@ -196,6 +218,9 @@ const struct http_route manager_control_routes[] = {
         { "GET", "/v1/events/stream", get_event_stream },
         { "GET", "/v1/programs", get_programs },
         { "GET", "/v1/maps", get_maps },
+        { "GET", "/v1/gpus", get_gpus },
+        { "GET", "/v1/gpus/{}", get_gpu },
+        { "GET", "/v1/gpus/{}/why", get_gpu_why },
         { "GET", "/v1/features", get_features },
         { "GET", "/metrics", get_metrics },
         { "GET", "/healthz", get_healthz },

@@ -3,6 +3,7 @@
 #include "base/time.h"
 #include "hold/hold.h"
 #include "serve/families.h"
+#include "serve/gpu.h"
 #include "serve/metrics.h"
 #include "standalone/manager.h"
 
@@ -72,6 +73,11 @@ static double idle_unknown(const struct managed *managed)
         return managed->verdict.verdict == VERDICT_UNKNOWN;
 }
 
+static double gpu_saved(const struct managed *managed)
+{
+        return managed_gpu_saved_seconds(managed, now_monotonic_ns());
+}
+
 static const struct policy_family policy_families[] = {
         { "lull_asleep_seconds_total", asleep_seconds },
         { "lull_wake_failures_total", wake_failures },
@@ -84,6 +90,7 @@ static const struct policy_family policy_families[] = {
         { "lull_workload_idle_seconds", idle_seconds },
         { "lull_workload_cpu_cores", cpu_cores },
         { "lull_idle_unknown", idle_unknown },
+        { "lull_gpu_saved_seconds_total", gpu_saved },
 };
 
 static void write_policy_families(struct metrics_writer *writer, const struct manager *manager)
@@ -199,6 +206,7 @@ int manager_metrics_text(struct manager *manager, char **ret_text)
         write_transitions(writer, manager);
         write_wakes(writer, manager);
         write_policy_families(writer, manager);
+        write_gpu_families(writer, manager->context.gpu);
         write_hold_families(writer, manager->context.hold);
         write_programs(writer, manager);
         return metrics_writer_finish(writer, ret_text);

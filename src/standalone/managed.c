@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "gpu/watch.h"
 #include "hold/hold.h"
 #include "serve/event_log.h"
 #include "standalone/client.h"
@@ -210,7 +211,7 @@ int managed_new(struct context *context, struct policy *policy, struct managed *
         managed->context = context;
         managed->policy = policy;
         managed->settings = settings_of(policy);
-        managed->idle_factor = 1;
+        managed->idle_factor = managed->gpu_factor = 1;
 
         r = asprintf(&managed->cgroup, "%s/%s", context->cgroup, policy->name) < 0 ? -ENOMEM : 0;
         if (r == 0)
@@ -236,6 +237,7 @@ struct managed *managed_free(struct managed *managed, bool keep_pins)
         client_search_free(managed->client_search);
         sd_event_source_disable_unref(managed->timer);
         readiness_free(managed->readiness);
+        gpu_tenant_free(managed->gpu);
         workload_free(managed->workload, keep_pins);
         holding_free(managed->holding);
         process_free(managed->process);

@@ -11,6 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include "activity/idle.h"
+#include "gpu/verdict.h"
 #include "policy/phase.h"
 #include "policy/policy.h"
 #include "serve/metrics.h"
@@ -20,6 +21,8 @@
 struct activity;
 struct client_search;
 struct event_log;
+struct gpu_tenant;
+struct gpu_watch;
 struct hold;
 struct holding;
 struct hold_demand;
@@ -33,6 +36,7 @@ struct context {
         sd_event *event;
         struct hold *hold;
         struct activity *activity;
+        struct gpu_watch *gpu;
         struct sockets *sockets;
         struct event_log *events;
         char *cgroup;      /* parent of the targets' cgroups */
@@ -69,7 +73,13 @@ struct managed {
         struct workload_snapshot snapshot;
         bool snapshot_known;
         struct idle_verdict verdict;
-        unsigned idle_factor;        /* flapping */
+        unsigned idle_factor;   /* flapping */
+        struct gpu_tenant *gpu; /* NULL, as workload is, while it does not run */
+        struct gpu_verdict gpu_verdict;
+        unsigned gpu_devices;        /* that it has, or had since it was started */
+        unsigned gpu_factor;         /* gpu_window_factor() */
+        unsigned gpus_before;        /* that it had open when it was put to sleep */
+        double gpu_saved_seconds;    /* of sleeps that are over */
         struct address *cut_clients; /* whose connections the last sleep cut, 64 at most */
         size_t n_cut_clients;
 
@@ -130,6 +140,16 @@ enum phase_event managed_verify(struct managed *managed);
 void managed_remember_cut_clients(struct managed *managed);
 /* Whether @client's connection was cut by the last sleep, and its wake comes so soon that sleeping was not worth it. */
 bool managed_was_cut(const struct managed *managed, const struct address *client, uint64_t now_ns);
+
+/* gpu.c. Like managed_watch(), of its GPUs; the opposite, once it is asleep; and what follows from a sleep that is over. */
+void managed_watch_gpu(struct managed *managed);
+void managed_forget_gpu(struct managed *managed);
+void managed_woke_gpu(struct managed *managed, uint64_t slept_ns);
+/* Turns an idle verdict into another one, with the reason, unless its GPUs are certainly idle too, or it has none. */
+void managed_judge_gpu(struct managed *managed);
+bool managed_gpu_allows_sleep(struct managed *managed);                           /* looks afresh */
+double managed_gpu_saved_seconds(const struct managed *managed, uint64_t now_ns); /* all sleeps, the present one included */
+json_t *managed_gpu_json(const struct managed *managed);                          /* json_null() without one */
 
 /* events.c: what the parts report. */
 void managed_on_demand(struct managed *managed, const struct hold_demand *demand);

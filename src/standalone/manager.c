@@ -11,6 +11,7 @@
 #include "base/directory.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "gpu/watch.h"
 #include "hold/hold.h"
 #include "hold/sockets.h"
 #include "serve/daemon.h"
@@ -171,7 +172,11 @@ static int make_parts(struct manager *manager)
         r = hold_new(&(struct hold_config){ .event = context->event, .bpffs = bpffs }, &hold_callbacks, manager, &context->hold);
         if (r < 0)
                 return r;
-        return activity_new(context->event, bpffs, &activity_callbacks, &context->activity);
+        r = activity_new(context->event, bpffs, &activity_callbacks, &context->activity);
+        if (r < 0)
+                return r;
+        return gpu_watch_new(&(struct gpu_watch_config){ .event = context->event, .cgroup_root = context->cgroup_root },
+                             &context->gpu);
 }
 
 int manager_new(const struct options *options, struct manager **ret_manager)
@@ -247,6 +252,7 @@ struct manager *manager_free(struct manager *manager)
 
         http_server_free(manager->control);
         http_server_free(manager->metrics);
+        gpu_watch_free(context->gpu);
         activity_free(context->activity, true);
         sockets_free(context->sockets);
         event_log_free(context->events);

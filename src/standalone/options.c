@@ -10,11 +10,13 @@
 
 static const char usage[] =
         "Usage: lulld standalone [OPTIONS] [POLICY...]\n"
+        "       lulld gpu [OPTIONS]\n"
         "       lulld --check POLICY...\n"
         "       lulld --version | --help\n"
         "\n"
         "Puts idle workloads to sleep and wakes them on their first packet.\n"
         "POLICY is a YAML file or a directory of them (default: /etc/lull/policies.d).\n"
+        "\"lulld gpu\" has no policies: it only watches which processes use a GPU, and which waste one.\n"
         "\n"
         "  --bpffs DIR                  pinned BPF objects (default: /sys/fs/bpf/lull)\n"
         "  --cgroup DIR                 parent of the targets' cgroups (default: lull below the cgroup2 mount)\n"
@@ -109,8 +111,14 @@ static int role_parse(struct options *options, char **words, size_t n_words, siz
                 log_error("which role? write \"lulld standalone\", or see \"lulld --help\"");
                 return -EINVAL;
         }
-        if (strcmp(words[0], "standalone") != 0) {
-                log_error("\"%s\" is not a role; write \"lulld standalone\", or see \"lulld --help\"", words[0]);
+        if (strcmp(words[0], "gpu") == 0) {
+                if (n_words > 1) {
+                        log_error("\"%s\": \"lulld gpu\" has no policies; leave it out", words[1]);
+                        return -EINVAL;
+                }
+                options->role = ROLE_GPU;
+        } else if (strcmp(words[0], "standalone") != 0) {
+                log_error("\"%s\" is not a role; write \"lulld standalone\" or \"lulld gpu\", or see \"lulld --help\"", words[0]);
                 return -EINVAL;
         }
         *ret_used = 1;
@@ -190,7 +198,7 @@ int options_parse(int argc, char **argv, struct options **ret_options)
                 if (r < 0)
                         return r;
         }
-        if (options->role == ROLE_STANDALONE) {
+        if (options->role == ROLE_STANDALONE || options->role == ROLE_GPU) {
                 r = defaults_fill(options);
                 if (r < 0)
                         return r;

@@ -8,6 +8,7 @@
 
 enum role {
         ROLE_STANDALONE, /* one machine, no Kubernetes */
+        ROLE_GPU,        /* watch GPUs, nothing else */
         ROLE_CHECK,      /* validate policies, nothing else */
         ROLE_VERSION,
         ROLE_HELP,

@@ -20,6 +20,7 @@ static const char *const condition_names[] = {
         [CONDITION_FLAPPING] = "Flapping",      [CONDITION_IDLE_UNKNOWN] = "IdleUnknown",
         [CONDITION_PORT_IN_USE] = "PortInUse",  [CONDITION_NOT_LISTENING] = "NotListening",
         [CONDITION_DRY_RUN] = "DryRun",         [CONDITION_HOLD_FAILED] = "HoldFailed",
+        [CONDITION_GPU_IDLE] = "GpuIdle",
 };
 _Static_assert(ELEMENTSOF(condition_names) == CONDITION_MAX, "a name for every condition");
 

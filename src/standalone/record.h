@@ -62,6 +62,7 @@ enum condition_type {
         CONDITION_NOT_LISTENING,  /* awake, but nobody listens on one of its frontends */
         CONDITION_DRY_RUN,        /* it would sleep now */
         CONDITION_HOLD_FAILED,    /* its frontends cannot be held: it does not sleep */
+        CONDITION_GPU_IDLE,       /* its GPU is idle, and the policy only wants to hear of it */
         CONDITION_MAX,
 };
 

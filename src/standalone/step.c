@@ -226,11 +226,14 @@ static void on_transition(struct managed *managed, enum phase_event event, const
         managed->transitions[transition->from][transition->to]++;
         managed->since_realtime_ns = now_realtime_ns();
 
-        if (transition->from == PHASE_ASLEEP)
+        if (transition->from == PHASE_ASLEEP) {
                 managed->asleep_ns += slept_ns;
+                managed_woke_gpu(managed, slept_ns);
+        }
         if (transition->to == PHASE_ASLEEP) {
                 if (managed->readiness)
                         readiness_end(managed->readiness);
+                managed_forget_gpu(managed);
                 managed_clear_condition(managed, CONDITION_IDLE_UNKNOWN);
                 managed_clear_condition(managed, CONDITION_NOT_LISTENING);
         }

@@ -69,12 +69,12 @@ json_t *managed_json(struct managed *managed)
         if (asprintf(&origin, "%s:%u", policy->file, policy->line) < 0)
                 return NULL;
 
-        return json_pack("{ss, ss, ss, so, sf, sb, so, so, so, so, s{si, sb}, so, so, so}", "name", policy->name, "origin", origin,
-                         "phase", phase_to_string(managed->machine.phase), "since", timestamp_json(managed->since_realtime_ns),
-                         "since_seconds", seconds(now - managed->machine.since_ns), "dry_run", (int)policy->dry_run, "listen",
-                         frontends_json(policy), "target", target_json(managed), "idle", idle_json(managed), "activity",
-                         activity_json(managed), "held", "parked", (int)holding_parked(managed->holding), "holding",
-                         (int)phase_holds(&managed->machine), "last_wake",
+        return json_pack("{ss, ss, ss, so, sf, sb, so, so, so, so, so, s{si, sb}, so, so, so}", "name", policy->name, "origin",
+                         origin, "phase", phase_to_string(managed->machine.phase), "since",
+                         timestamp_json(managed->since_realtime_ns), "since_seconds", seconds(now - managed->machine.since_ns),
+                         "dry_run", (int)policy->dry_run, "listen", frontends_json(policy), "target", target_json(managed), "idle",
+                         idle_json(managed), "activity", activity_json(managed), "gpu", managed_gpu_json(managed), "held", "parked",
+                         (int)holding_parked(managed->holding), "holding", (int)phase_holds(&managed->machine), "last_wake",
                          record_or_earlier(wake_record_json(&managed->wake), managed->earlier_wake), "last_sleep",
                          record_or_earlier(sleep_record_json(&managed->sleep), managed->earlier_sleep), "conditions",
                          conditions_json(managed->conditions));

@@ -66,6 +66,7 @@ void managed_watch(struct managed *managed)
         if (r < 0)
                 log_error("policy \"%s\": cannot watch what happens in %s: %s; it will stay awake", managed->policy->name,
                           managed->cgroup, strerror(-r));
+        managed_watch_gpu(managed);
 }
 
 /* @r is the result of reading its activity. */
@@ -104,12 +105,16 @@ void managed_judge(struct managed *managed)
         judge(managed, managed->workload ? workload_read_totals(managed->workload, &managed->snapshot) : -ENODEV);
         if (managed->verdict.verdict == VERDICT_IDLE)
                 judge_connections(managed, now_monotonic_ns() - lately_ns);
+        if (managed->verdict.verdict == VERDICT_IDLE)
+                managed_judge_gpu(managed);
         tell_verdict(managed);
 }
 
 void managed_look(struct managed *managed)
 {
         judge_connections(managed, now_monotonic_ns() - LOOK_NS);
+        if (managed->verdict.verdict == VERDICT_IDLE)
+                managed_judge_gpu(managed);
         tell_verdict(managed);
 }
 
@@ -132,6 +137,8 @@ enum phase_event managed_verify(struct managed *managed)
                 return PHASE_EVENT_ACTIVE;
         if (managed->verdict.verdict == VERDICT_UNKNOWN || managed->snapshot.open_requests > 0 ||
             managed->snapshot.last_ns >= managed->machine.since_ns || is_held_by_connection(managed))
+                return PHASE_EVENT_ACTIVE;
+        if (managed->sleep.cause != CAUSE_OPERATOR && !managed_gpu_allows_sleep(managed))
                 return PHASE_EVENT_ACTIVE;
         if (holding_has_demand(managed->holding) || holding_parked(managed->holding) > 0)
                 return PHASE_EVENT_DEMAND;

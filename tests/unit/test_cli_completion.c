@@ -34,11 +34,12 @@ static void bash_completes_what_the_usage_lists(void **state)
         static const struct {
                 const char *words, *completions;
         } cases[] = {
-                { "lull \"\"", "status policy hold event prog map feature metrics version help" },
+                { "lull \"\"", "status policy hold gpu event prog map feature metrics version help" },
                 { "lull p", "policy prog" },
                 { "lull -j ev", "event" },
                 { "lull policy \"\"", "list show why wake sleep help" },
                 { "lull policy w", "why wake" },
+                { "lull gpu \"\"", "list show why top help" },
                 { "lull -s /run/x event f", "follow" },
                 { "lull --p", "--pretty" },
                 { "lull hold list \"\"", "" },

@@ -164,8 +164,9 @@ static void the_prometheus_client_reads_every_family_as_the_table_has_it(void **
 static void names_follow_the_conventions_and_labels_are_bounded(void **state)
 {
         static const char *const bounded[] = {
-                "version", "phase", "policy", "type", "from",   "to",    "cause", "verdict",  "reason",
-                "program", "step",  "vote",   "verb", "result", "state", "code",  "resource", /* of the API, of which there are few */
+                "version", "phase",    "policy", "type", "from",   "to",    "cause", "verdict",  "reason",
+                "program", "step",     "vote",   "verb", "result", "state", "code",  "resource", /* of the API, of which there are few */
+                "device",  "workload", /* of a GPU, of which there are few, too */
         };
 
         for (size_t i = 0; i < metric_table_size; i++) {

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/printable.h"
+#include "cli/table.h"
+
+/* "3.2 GiB of 80.0 GiB", or "-". */
+static void cell_memory(struct table *table, const json_t *device)
+{
+        double gib = 1024.0 * 1024 * 1024;
+
+        if (member_number(device, "memory_total_bytes") > 0)
+                table_cell(table, "%.1f of %.1f GiB", member_number(device, "memory_used_bytes") / gib,
+                           member_number(device, "memory_total_bytes") / gib);
+        else
+                table_cell(table, "%s", "");
+}
+
+static void cell_joined(struct table *table, const json_t *device)
+{
+        const json_t *names = json_object_get(device, "workloads");
+        size_t n = json_array_size(names);
+
+        if (n > 1)
+                table_cell(table, "%s +%zu", json_string_value(json_array_get(names, 0)), n - 1);
+        else
+                table_cell(table, "%s", n ? json_string_value(json_array_get(names, 0)) : "");
+}
+
+static void device_row(struct table *table, const json_t *device)
+{
+        char duration[DURATION_TEXT_MAX];
+
+        table_cell(table, "%s", member_text(device, "name"));
+        table_cell(table, "%s", member_text(device, "model"));
+        if (json_is_number(json_object_get(device, "percent")))
+                table_cell(table, "%lld%%", member_integer(device, "percent"));
+        else
+                table_cell(table, "%s", json_is_true(json_object_get(device, "mig")) ? "MIG" : "");
+        cell_memory(table, device);
+        if (member_number(device, "power_watts") > 0)
+                table_cell(table, "%.0f W", member_number(device, "power_watts"));
+        else
+                table_cell(table, "%s", "");
+        table_cell(table, "%s", member_text(device, "state"));
+        table_cell(table, "%s", member_duration(device, "since_seconds", duration));
+        cell_joined(table, device);
+}
+
+static int gpu_list(struct cli *cli, char **arguments)
+{
+        static const char *const headers[] = { "DEVICE", "MODEL", "USED", "MEMORY", "POWER", "STATE", "FOR", "WORKLOAD" };
+        static const struct listing listing = { "/v1/gpus", "devices", headers, ELEMENTSOF(headers), device_row };
+
+        return show_list(cli, &listing);
+}
+
+static double wasted(const json_t *workload)
+{
+        return member_number(json_object_get(workload, "gpu_seconds"), "idle");
+}
+
+static int compare_wasted(const void *a, const void *b)
+{
+        double left = wasted(*(const json_t *const *)a), right = wasted(*(const json_t *const *)b);
+
+        return (left < right) - (left > right);
+}
+
+static void workload_row(struct table *table, const json_t *workload)
+{
+        const json_t *sums = json_object_get(workload, "gpu_seconds"), *calls = json_object_get(workload, "calls");
+        char duration[DURATION_TEXT_MAX];
+
+        table_cell(table, "%s", member_text(workload, "name"));
+        table_cell(table, "%s", member_text(workload, "command"));
+        table_cell(table, "%s", member_text(workload, "state"));
+        table_cell(table, "%lld", member_integer(workload, "open_devices"));
+        table_cell(table, "%s", member_duration(workload, "idle_seconds", duration));
+        table_cell(table, "%lld", member_integer(calls, "submissions"));
+        table_cell(table, "%s", member_duration(sums, "allocated", duration));
+        table_cell(table, "%s", member_duration(sums, "active", duration));
+        table_cell(table, "%s", member_duration(sums, "idle", duration));
+}
+
+/* The answer with its workloads in the order of what they waste. */
+static int get_sorted(struct cli *cli, json_t **ret_answer)
+{
+        _cleanup_(json_decrefp) json_t *answer = NULL;
+        _cleanup_(freep) json_t **order = NULL;
+        json_t *workloads, *sorted;
+        size_t n;
+        int r;
+
+        r = client_get(cli, "/v1/gpus", &answer);
+        if (r < 0)
+                return r;
+        workloads = json_object_get(answer, "workloads");
+        n = json_array_size(workloads);
+        order = calloc(n + 1, sizeof(*order));
+        sorted = json_array();
+        if (!order || !sorted) {
+                json_decref(sorted);
+                return cli_fail(cli, -ENOMEM, "out of memory");
+        }
+        for (size_t i = 0; i < n; i++)
+                order[i] = json_array_get(workloads, i);
+        qsort(order, n, sizeof(*order), compare_wasted);
+        for (size_t i = 0; i < n; i++)
+                json_array_append(sorted, order[i]);
+        json_object_set_new(answer, "workloads", sorted);
+        *ret_answer = TAKE_PTR(answer);
+        return 0;
+}
+
+static int gpu_top(struct cli *cli, char **arguments)
+{
+        static const char *const headers[] = { "WORKLOAD",    "COMMAND",   "STATE",  "DEVICES", "IDLE FOR",
+                                               "SUBMISSIONS", "ALLOCATED", "ACTIVE", "IDLE" };
+        static const struct listing listing = { "/v1/gpus", "workloads", headers, ELEMENTSOF(headers), workload_row };
+        _cleanup_(json_decrefp) json_t *answer = NULL;
+        int r;
+
+        r = get_sorted(cli, &answer);
+        return r < 0 ? r : print_listing(cli, &listing, answer);
+}
+
+/* "/v1/gpus/NAME" and what follows; the caller owns *ret_path. */
+static int gpu_path(struct cli *cli, const char *name, const char *rest, char **ret_path)
+{
+        _cleanup_(freep) char *escaped = NULL;
+        char *path;
+        int r;
+
+        if (*name == '\0')
+                return cli_fail(cli, -EINVAL, "the name of a device or workload is not empty");
+        r = client_escape(cli, name, &escaped);
+        if (r < 0)
+                return r;
+        if (asprintf(&path, "/v1/gpus/%s%s", escaped, rest) < 0)
+                return cli_fail(cli, -ENOMEM, "out of memory");
+        *ret_path = path;
+        return 0;
+}
+
+/* A line a member that is no list; then a line an element of the workload's devices. */
+static int print_details(struct cli *cli, const json_t *answer)
+{
+        json_t *value, *use;
+        const char *name;
+        size_t i;
+
+        json_object_foreach((json_t *)answer, name, value) {
+                _cleanup_(freep) char *text = json_is_string(value) ? strdup(json_string_value(value))
+                                                                    : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+
+                if (!text)
+                        return cli_fail(cli, -ENOMEM, "out of memory");
+                if (strcmp(name, "devices") == 0)
+                        continue;
+                make_printable(text);
+                printf("%-20s %s\n", name, *text ? text : "-");
+        }
+        json_array_foreach(json_object_get(answer, "devices"), i, use)
+                printf("%-20s %s: %s: %s\n", "device", member_text(use, "device"), member_text(use, "state"),
+                       member_text(use, "reason"));
+        return 0;
+}
+
+static int gpu_show(struct cli *cli, char **arguments)
+{
+        _cleanup_(freep) char *path = NULL;
+        int r;
+
+        r = gpu_path(cli, arguments[0], "", &path);
+        return r < 0 ? r : show(cli, path, print_details);
+}
+
+static int print_why(struct cli *cli, const json_t *answer)
+{
+        _cleanup_(freep) char *text = strdup(member_text(answer, "text"));
+
+        if (!text)
+                return cli_fail(cli, -ENOMEM, "out of memory");
+        make_printable(text);
+        print_wrapped(text);
+        return 0;
+}
+
+static int gpu_why(struct cli *cli, char **arguments)
+{
+        _cleanup_(freep) char *path = NULL;
+        int r;
+
+        r = gpu_path(cli, arguments[0], "/why", &path);
+        return r < 0 ? r : show(cli, path, print_why);
+}
+
+static const struct command commands[] = {
+        { .name = "list", .help = "all devices, one a line", .run = gpu_list },
+        { .name = "show", .arguments = "NAME", .help = "everything known about one device or workload", .run = gpu_show },
+        { .name = "why", .arguments = "NAME", .help = "why it is in its state, in one paragraph", .run = gpu_why },
+        { .name = "top", .help = "workloads with a device, those that waste most first", .run = gpu_top },
+        { .name = NULL },
+};
+
+const struct object object_gpu = { .name = "gpu", .help = "who uses which GPU, and who only has one", .commands = commands };
