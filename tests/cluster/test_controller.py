@@ -56,6 +56,7 @@ def test_idle_sleeps_and_a_packet_wakes(cluster, namespace, start, agent, policy
 
     awake = web.until_phase("Awake")
     assert awake["epoch"] == 0
+    before = {pod["metadata"]["uid"] for pod in cluster.ready_pods(namespace, 2)}
     asleep = controllers.put_to_sleep(web, node)
     assert web.replicas() == 0
     assert (asleep["epoch"], asleep["replicasBefore"], asleep["holding"]) == (1, 2, True)
@@ -70,6 +71,7 @@ def test_idle_sleeps_and_a_packet_wakes(cluster, namespace, start, agent, policy
     awake = web.until_phase("Awake")
     assert awake["holding"] is False
     assert awake["savedReplicaSeconds"] > 0
+    assert awake["endpoints"] and not before & {endpoint["podUID"] for endpoint in awake["endpoints"]}
     assert "10.77.1.9" in web.until_event("Woken")
     assert {"Sleeping", "Asleep", "Woken"} <= set(web.events())
 
