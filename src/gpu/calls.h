@@ -4,7 +4,7 @@
  * A launch enters no kernel, so the driver library (libcuda.so.1, libamdhip64.so, libze_loader.so) is where it can be seen: every copy
  * that a process of the workload has mapped, by inode, whichever way its functions are reached. *Submissions* hand work to a device:
  * launches, graphs, copies, fills. *Waits* block a thread until the device is done; a thread counts as waiting while it is in one.
- * docs/gpu.md has the functions, and what a probe costs.
+ * docs/gpu-calls.md has the functions, and what a probe costs.
  *
  * A workload is one cgroup2 directory and all below it. Its processes are probed only while it is *armed*, and only they are: another
  * workload that uses the same library pays nothing. While an armed workload makes so many calls that its probes would cost more than

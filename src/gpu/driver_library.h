@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver libraries: by which file names they are known, and which of their functions mean what. Pure tables; docs/gpu.md explains
+/* Driver libraries: by which file names they are known, and which of their functions mean what. Pure tables; docs/gpu-calls.md explains
  * them. */
 #pragma once
 

@@ -11,7 +11,7 @@
 #include "gpu/calls_private.h"
 #include "gpu/detacher.h"
 
-/* What one call costs with a probe on, measured (docs/gpu.md); a wait has a second one at its return. */
+/* What one call costs with a probe on, measured (docs/gpu-calls.md); a wait has a second one at its return. */
 #define CALL_COST_NS UINT64_C(1000)
 #define SLOW_CALL_COST_NS UINT64_C(10000)
 enum { WAIT_COST_CALLS = 3 };

@@ -13,7 +13,7 @@ struct libraries {
         enum hook_method method;
         int program_fd;
         struct detacher *detacher;
-        struct library *by_id;
+        LIST_HEAD(known, library) known; /* a handful: mostly one, and one for each container that brings its own */
 };
 
 #define CAPABILITIES "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE and CAP_DAC_READ_SEARCH"
@@ -138,23 +138,26 @@ static int library_new(const struct libraries *libraries, pid_t pid, const struc
 
 /* ---- all of them */
 
+static struct library *find(const struct libraries *libraries, const struct mapping *mapping)
+{
+        struct library *library;
+
+        LIST_FOREACH(library, &libraries->known, others)
+        if (library->id.device == mapping->device && library->id.inode == mapping->inode)
+                return library;
+        return NULL;
+}
+
 int libraries_use(struct libraries *libraries, pid_t pid, const struct mapping *mapping, struct library **ret_library)
 {
-        struct library_id id = { mapping->device, mapping->inode };
-        struct library *library;
+        struct library *library = find(libraries, mapping);
         int r;
 
-        HASH_FIND(hh, libraries->by_id, &id, sizeof(id), library);
         if (!library) {
                 r = library_new(libraries, pid, mapping, &library);
                 if (r < 0)
                         return r;
-                HASH_ADD(hh, libraries->by_id, id, sizeof(library->id), library);
-                if (!library->hh.tbl) {
-                        detacher_close(libraries->detacher, library->links.fds, library->links.n);
-                        library_free(library);
-                        return -ENOMEM;
-                }
+                LIST_INSERT_HEAD(&libraries->known, library, others);
         }
         library->uses++;
         *ret_library = library;
@@ -165,7 +168,7 @@ void libraries_drop(struct libraries *libraries, struct library *library)
 {
         if (--library->uses > 0)
                 return;
-        HASH_DEL(libraries->by_id, library);
+        LIST_REMOVE(library, others);
         detacher_close(libraries->detacher, library->links.fds, library->links.n);
         library_free(library);
 }
@@ -177,6 +180,7 @@ int libraries_new(enum hook_method method, int program_fd, struct detacher *deta
         if (!libraries)
                 return -ENOMEM;
         *libraries = (struct libraries){ .method = method, .program_fd = program_fd, .detacher = detacher };
+        LIST_INIT(&libraries->known);
         *ret_libraries = libraries;
         return 0;
 }

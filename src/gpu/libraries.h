@@ -10,10 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 #include "gpu/driver_library.h"
 #include "gpu/hooks.h"
@@ -27,7 +25,7 @@ struct library_id {
 };
 
 struct library {
-        UT_hash_handle hh;
+        LIST_ENTRY(library) others;
         struct library_id id;
         char *path; /* as the process that was first found has it */
         bool deleted;
