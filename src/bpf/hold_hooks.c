@@ -21,7 +21,11 @@ enum {
         PRIORITY = -250,
         PRIORITY_OTHER = -249, /* the kernel wants BPF programs on one hook to differ */
         FRAME_MAX = ETH_HLEN + LULL_PACKET_LARGE,
+        DEMAND_WINDOW_SLOTS = 512, /* mapped at once; whole pages, also of 64 KiB */
+        DEMAND_WINDOW = DEMAND_WINDOW_SLOTS * sizeof(struct lull_demand),
+        DEMAND_WINDOWS = LULL_FRONTENDS_MAX / DEMAND_WINDOW_SLOTS,
 };
+static_assert(LULL_FRONTENDS_MAX % DEMAND_WINDOW_SLOTS == 0 && DEMAND_WINDOW % 65536 == 0, "windows of whole pages");
 
 /* While old hooks give way to new ones nothing is published: what still went to the old ring buffer would be lost. */
 #define TAKEOVER_NS NSEC_PER_SEC
@@ -54,7 +58,8 @@ struct hold_hooks {
         struct hold_bpf *hold;
         struct inject_bpf *inject;
         struct lull_control *control;
-        struct lull_demand *demand;
+        struct lull_demand *demand[DEMAND_WINDOWS]; /* NULL until one of its slots is asked for: what is mapped is resident */
+        struct lull_demand nowhere;                 /* stands in for what cannot be mapped: its quota fills, and its packets pass */
         int links[ELEMENTSOF(attachments)];
         bool translated;
         bool adopted;
@@ -191,14 +196,28 @@ static int load_hold(struct hold_hooks *hooks)
         return hold_bpf__load(hooks->hold);
 }
 
-static int map_memory(const struct hold_hooks *hooks, enum hold_map map, size_t size, void **ret_memory)
+static int map_memory(const struct hold_hooks *hooks, enum hold_map map, size_t offset, size_t size, void **ret_memory)
 {
-        void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, hold_hooks_map(hooks, map), 0);
+        void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, hold_hooks_map(hooks, map), (off_t)offset);
 
         if (memory == MAP_FAILED)
                 return -errno;
         *ret_memory = memory;
         return 0;
+}
+
+static int map_demand(struct hold_hooks *hooks, size_t window)
+{
+        if (hooks->demand[window])
+                return 0;
+        return map_memory(hooks, HOLD_MAP_DEMAND, window * DEMAND_WINDOW, DEMAND_WINDOW, (void **)&hooks->demand[window]);
+}
+
+static void unmap_demand(struct hold_hooks *hooks, size_t window)
+{
+        if (hooks->demand[window])
+                munmap(hooks->demand[window], DEMAND_WINDOW);
+        hooks->demand[window] = NULL;
 }
 
 static int pin_map(struct hold_hooks *hooks, enum hold_map map)
@@ -221,33 +240,40 @@ static int pin_maps(struct hold_hooks *hooks)
         return pin_map(hooks, HOLD_MAP_CONTROL);
 }
 
-/* What an earlier daemon had taken from its ring buffer went with it. */
-static void settle_quotas(struct hold_hooks *hooks)
+static void settle_quota(struct lull_demand *entry)
 {
-        for (size_t i = 0; i < LULL_FRONTENDS_MAX; i++) {
-                struct lull_demand *entry = &hooks->demand[i];
-                uint64_t published = __atomic_load_n(&entry->published, __ATOMIC_ACQUIRE);
+        uint64_t published = __atomic_load_n(&entry->published, __ATOMIC_ACQUIRE);
 
-                if (entry->consumed != published)
-                        __atomic_store_n(&entry->consumed, published, __ATOMIC_RELEASE);
+        if (entry->consumed != published)
+                __atomic_store_n(&entry->consumed, published, __ATOMIC_RELEASE);
+}
+
+/* What an earlier daemon had taken from its ring buffer went with it. */
+static int settle_quotas(struct hold_hooks *hooks)
+{
+        for (size_t window = 0; window < DEMAND_WINDOWS; window++) {
+                bool mapped = hooks->demand[window];
+                int r = map_demand(hooks, window);
+
+                if (r < 0)
+                        return r;
+                for (size_t i = 0; i < DEMAND_WINDOW_SLOTS; i++)
+                        settle_quota(&hooks->demand[window][i]);
+                if (!mapped)
+                        unmap_demand(hooks, window);
         }
+        return 0;
 }
 
 static int prepare_maps(struct hold_hooks *hooks)
 {
         int r;
 
-        r = map_memory(hooks, HOLD_MAP_CONTROL, sizeof(*hooks->control), (void **)&hooks->control);
+        r = map_memory(hooks, HOLD_MAP_CONTROL, 0, sizeof(*hooks->control), (void **)&hooks->control);
         if (r < 0)
                 return r;
-        r = map_memory(hooks, HOLD_MAP_DEMAND, LULL_FRONTENDS_MAX * sizeof(*hooks->demand), (void **)&hooks->demand);
-        if (r < 0)
-                return r;
-
-        if (hooks->adopted) {
-                settle_quotas(hooks);
-                return 0;
-        }
+        if (hooks->adopted)
+                return settle_quotas(hooks);
         hooks->control->layout = LULL_WIRE_LAYOUT;
         return pin_maps(hooks);
 }
@@ -260,8 +286,8 @@ static struct hold_hooks *release(struct hold_hooks *hooks)
 
         for (size_t i = 0; i < ELEMENTSOF(attachments); i++)
                 close_fd(hooks->links[i]);
-        if (hooks->demand)
-                munmap(hooks->demand, LULL_FRONTENDS_MAX * sizeof(*hooks->demand));
+        for (size_t i = 0; i < DEMAND_WINDOWS; i++)
+                unmap_demand(hooks, i);
         if (hooks->control)
                 munmap(hooks->control, sizeof(*hooks->control));
         hold_bpf__destroy(hooks->hold);
@@ -404,7 +430,8 @@ static int take_over_links(struct hold_hooks *hooks)
 
         hooks->control->hold_until_ns = MAX(hold_until_ns, now_monotonic_ns() + TAKEOVER_NS);
         r = attach_links(hooks);
-        settle_quotas(hooks);
+        if (r >= 0)
+                r = settle_quotas(hooks);
         hooks->control->hold_until_ns = hold_until_ns;
         return r;
 }
@@ -455,9 +482,11 @@ struct lull_control *hold_hooks_control(const struct hold_hooks *hooks)
         return hooks->control;
 }
 
-struct lull_demand *hold_hooks_demand(const struct hold_hooks *hooks, uint32_t slot)
+struct lull_demand *hold_hooks_demand(struct hold_hooks *hooks, uint32_t slot)
 {
-        return &hooks->demand[slot];
+        if (map_demand(hooks, slot / DEMAND_WINDOW_SLOTS) < 0)
+                return &hooks->nowhere;
+        return &hooks->demand[slot / DEMAND_WINDOW_SLOTS][slot % DEMAND_WINDOW_SLOTS];
 }
 
 uint64_t hold_hooks_counter(const struct hold_hooks *hooks, enum lull_counter counter)

@@ -47,7 +47,7 @@ bool hold_hooks_adopted(const struct hold_hooks *hooks);
 
 int hold_hooks_map(const struct hold_hooks *hooks, enum hold_map map); /* its fd, owned by @hooks */
 struct lull_control *hold_hooks_control(const struct hold_hooks *hooks);
-struct lull_demand *hold_hooks_demand(const struct hold_hooks *hooks, uint32_t slot);   /* slot < LULL_FRONTENDS_MAX */
+struct lull_demand *hold_hooks_demand(struct hold_hooks *hooks, uint32_t slot);         /* never NULL; slot < LULL_FRONTENDS_MAX */
 uint64_t hold_hooks_counter(const struct hold_hooks *hooks, enum lull_counter counter); /* summed over the CPUs */
 
 /* Lets an Ethernet frame enter through the interface @ifindex once more, as if it had just arrived there. The destination MAC must be
