@@ -2,7 +2,7 @@
 /* Activity of one workload: programs on its cgroup, and on no other. */
 #include "activity_class.bpf.h"
 #include "activity_connection.bpf.h"
-#include "activity_protocol.bpf.h"
+#include "activity_plain.bpf.h"
 #include "activity_sock_ops.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -87,7 +87,7 @@ static __always_inline struct activity_socket *own_socket(struct activity_socket
 static __always_inline struct activity_socket *tcp_socket(struct __sk_buff *skb, const struct activity_config *config,
                                                           bool received)
 {
-        struct activity_socket *socket = connection_of(skb);
+        struct activity_socket *socket = connection_find(bpf_get_socket_cookie(skb));
 
         return own_socket(socket ? socket : connection_adopt(skb, config, received), config);
 }
@@ -100,10 +100,15 @@ static __always_inline struct activity_socket *udp_socket(struct __sk_buff *skb,
         return own_socket(socket ? socket : socket_adopt(skb, config, received), config);
 }
 
+/* Atomic though the CPU is this one: a softirq may send while a process does. */
+static __always_inline void count_bytes(struct activity_totals *totals, __u32 length, bool received)
+{
+        __sync_fetch_and_add(received ? &totals->received_bytes : &totals->sent_bytes, length);
+}
+
 static __always_inline void count_served(struct activity_totals *totals, __u32 length, bool received, bool activity, __u64 now)
 {
-        /* Atomic though the CPU is this one: a softirq may send while a process does. */
-        __sync_fetch_and_add(received ? &totals->received_bytes : &totals->sent_bytes, length);
+        count_bytes(totals, length, received);
         if (activity)
                 WRITE_ONCE(totals->last_ns, now);
 }
@@ -154,7 +159,8 @@ static __always_inline void tcp_packet(struct __sk_buff *skb, struct activity_to
 
         now = bpf_ktime_get_coarse_ns();
         activity = received ? payload_received(skb, socket, payload, now) : payload_sent(skb, socket, payload, now);
-        count_served(totals, payload->length, received, activity, now);
+        count_served(totals, payload->length + take_pending(socket, received), received, activity, now);
+        plain_from_now(socket, received, now);
 }
 
 enum { LOOPBACK_IFINDEX = 1 }; /* include/net/flow.h */
@@ -203,24 +209,30 @@ static __noinline int udp_packet(struct __sk_buff *skb, bool received)
         return verdict;
 }
 
-/* Most packets are bare acknowledgements: they end before any helper is called. */
+static __noinline int tcp_slowly(struct __sk_buff *skb, const struct payload *payload, bool received)
+{
+        struct activity_totals *totals = workload_totals();
+        struct activity_socket *socket;
+
+        if (!payload || !totals->config.cgroup)
+                return 0;
+        socket = tcp_socket(skb, &totals->config, received);
+        if (socket)
+                tcp_packet(skb, totals, socket, payload, received);
+        return 0;
+}
+
+/* Many packets are bare acknowledgements: they end before any helper is called. */
 static __always_inline int packet(struct __sk_buff *skb, bool received)
 {
-        struct bpf_sock *sk = skb->sk; /* of any kind until it has storage */
-        struct activity_socket *socket;
-        struct activity_totals *totals;
         struct payload payload = {};
 
         if (tcp_payload(skb, &payload) < 0)
                 return udp_packet(skb, received);
-        if (!sk)
+        if (!skb->sk)
                 return 1;
-        if (payload.length) {
-                totals = workload_totals();
-                socket = totals->config.cgroup ? tcp_socket(skb, &totals->config, received) : NULL;
-                if (socket)
-                        tcp_packet(skb, totals, socket, &payload, received);
-        }
+        if (payload.length && !is_plain(skb, &payload, received))
+                tcp_slowly(skb, &payload, received);
         if (payload.flags & (TCP_FLAG_FIN | TCP_FLAG_RST))
                 connection_closes(skb, &payload, received);
         return 1;
@@ -255,22 +267,31 @@ int activity_bind6(struct bpf_sock *sk)
 }
 
 /* The data of TCP Fast Open and of TCP_DEFER_ACCEPT comes with the handshake. */
-static __always_inline bool handshake_has_payload(struct bpf_sock_ops *ops)
+static __always_inline __u32 handshake_payload(struct bpf_sock_ops *ops)
 {
         struct tcphdr *header = ops->skb_data;
+        __u32 length;
 
         if ((void *)(header + 1) > ops->skb_data_end)
-                return false;
-        return ops->skb_len > (header->doff_reserved >> 4) * 4u;
+                return 0;
+        length = (header->doff_reserved >> 4) * 4u;
+        return ops->skb_len > length ? ops->skb_len - length : 0;
+}
+
+static __always_inline void question_came_with_handshake(struct activity_socket *socket, __u32 end, __u64 now)
+{
+        ask(socket, end, now);
+        open_data_request(socket, now); /* should it turn out to be TLS */
 }
 
 static __always_inline void connection_established(struct bpf_sock_ops *ops, const struct activity_config *config, bool accepted)
 {
-        struct activity_socket *socket, new = { .cgroup = config->cgroup, .accepted = accepted };
+        struct connection new = { .cookie = bpf_get_socket_cookie(ops), .accepted = accepted };
+        struct activity_socket *socket;
 
         sock_ops_tuple(ops, &new.tuple);
-        socket_class(&new, config);
-        socket = connection_add(bpf_get_socket_cookie(ops), &new);
+        new.class = classify(config, &new.tuple, accepted);
+        socket = connection_add(&new, config);
         if (!socket) {
                 connection_untracked();
                 return;
@@ -283,10 +304,11 @@ static __always_inline void connection_established(struct bpf_sock_ops *ops, con
 
         if (accepted && socket->class == ACTIVITY_SERVED) {
                 struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
+                __u32 length = handshake_payload(ops);
 
                 __sync_fetch_and_add(&totals->connections, 1);
-                if (handshake_has_payload(ops)) {
-                        open_data_request(socket, bpf_ktime_get_coarse_ns());
+                if (length) {
+                        question_came_with_handshake(socket, ops->rcv_nxt + length, bpf_ktime_get_coarse_ns());
                         WRITE_ONCE(totals->last_ns, bpf_ktime_get_coarse_ns());
                 }
         }
@@ -307,23 +329,29 @@ static __always_inline void connection_ends(struct bpf_sock_ops *ops, const stru
 {
         struct activity_connect_key key = { .cgroup = config->cgroup };
         __u64 cookie = bpf_get_socket_cookie(ops);
+        struct activity_socket *socket = connection_find(cookie);
 
-        bpf_map_delete_elem(&activity_connections, &cookie);
+        if (socket) {
+                struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
+
+                count_bytes(totals, take_pending(socket, true), true);
+                count_bytes(totals, take_pending(socket, false), false);
+        }
+        connection_remove(cookie);
         sock_ops_tuple(ops, &key.tuple);
         bpf_map_delete_elem(&activity_connects, &key);
 }
 
 static __always_inline void connection_state(struct bpf_sock_ops *ops, const struct activity_config *config)
 {
-        __u64 cookie = bpf_get_socket_cookie(ops);
         struct activity_socket *socket;
 
         if (ops->args[1] == BPF_TCP_CLOSE) {
                 connection_ends(ops, config);
         } else if (!is_open_state(ops->args[1])) {
-                socket = bpf_map_lookup_elem(&activity_connections, &cookie);
+                socket = connection_find(bpf_get_socket_cookie(ops));
                 if (socket)
-                        socket->closing = 1;
+                        connection_is_closing(socket);
         }
 }
 

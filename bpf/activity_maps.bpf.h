@@ -55,8 +55,16 @@ struct {
         __type(value, __u8);
 } activity_probes SEC(".maps");
 
-/* By socket cookie. The daemon counts what is in here: a hash can be read from every network namespace, which socket storage can not
- * be, and an entry lives as long as its connection, which no counter would be sure of. */
+/* The daemon counts what is in these two: they can be read from every network namespace, which socket storage can not be, and an entry
+ * lives as long as its connection, which no counter would be sure of. Cookies are given out in sequence, so that few share a slot. */
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(map_flags, BPF_F_MMAPABLE);
+        __uint(max_entries, ACTIVITY_SLOTS);
+        __type(key, __u32);
+        __type(value, struct activity_socket);
+} activity_slots SEC(".maps");
+
 struct {
         __uint(type, BPF_MAP_TYPE_HASH);
         __uint(map_flags, BPF_F_NO_PREALLOC);

@@ -17,7 +17,8 @@ enum tcp_flags { TCP_FLAG_FIN = 1 << 0, TCP_FLAG_RST = 1 << 2 };
 struct payload {
         __u32 offset; /* in the packet */
         __u32 length;
-        __u32 seq;   /* TCP */
+        __u32 seq; /* TCP */
+        __u32 acknowledged;
         __u32 flags; /* enum tcp_flags */
 };
 
@@ -82,6 +83,7 @@ static __always_inline int tcp_payload(struct __sk_buff *skb, struct payload *pa
         payload->offset = offset + (header->doff_reserved >> 4) * 4u;
         payload->length = skb->len > payload->offset ? skb->len - payload->offset : 0;
         payload->seq = bpf_ntohl(header->seq);
+        payload->acknowledged = bpf_ntohl(header->ack_seq);
         payload->flags = header->flags;
         return 0;
 }
@@ -114,8 +116,8 @@ static __always_inline int packet_tuple(struct __sk_buff *skb, __u32 transport, 
                 return -1;
         }
 
-        tuple->local_port = bpf_ntohs(ports[received]);
-        tuple->remote_port = bpf_ntohs(ports[!received]);
+        tuple->local_port = bpf_ntohs(received ? ports[1] : ports[0]);
+        tuple->remote_port = bpf_ntohs(received ? ports[0] : ports[1]);
         tuple->transport = transport;
         return 0;
 }

@@ -11,9 +11,9 @@ enum {
         WEBSOCKET_FIN = 0x80,
         WEBSOCKET_CONTROL = 8, /* opcodes from here on: close, ping, pong (RFC 6455) */
         WEBSOCKET_MASK_BYTES = 4,
-        PLAIN_REQUESTS_MAX = 16,
+        PLAIN_PAYLOADS_MAX = 16,
         UNKNOWN_SMALL_BYTES = 128,
-        HEAD_PARTIAL_MAX = 160,
+        HEAD_PARTIAL_MAX = 128,
 };
 
 /* The first bytes of a payload, zeros past its end. */
@@ -81,7 +81,7 @@ static __always_inline void detect_received(struct __sk_buff *skb, struct activi
 /* The client's first payload can escape the hooks, when it came with the handshake; the server's tells as well. */
 static __always_inline void detect_sent(struct activity_socket *socket, const __u8 *head)
 {
-        if (socket->requests == 0) /* the server speaks first */
+        if (!(READ_ONCE(socket->received_flags) & ACTIVITY_ASKED)) /* the server speaks first */
                 return;
         if (head[0] == TLS_HANDSHAKE && tls_is_record_header(head)) {
                 socket->received_flags |= ACTIVITY_TLS_H2_DOUBT;
@@ -91,11 +91,6 @@ static __always_inline void detect_sent(struct activity_socket *socket, const __
         } else {
                 socket->protocol = ACTIVITY_PROTOCOL_PLAIN;
         }
-}
-
-static __always_inline bool has_records(const struct activity_socket *socket)
-{
-        return socket->protocol == ACTIVITY_PROTOCOL_TLS || socket->protocol == ACTIVITY_PROTOCOL_HTTP2;
 }
 
 static __always_inline struct walk walk_of(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
@@ -113,7 +108,7 @@ static __always_inline bool may_change(const struct activity_socket *socket)
                 return false;
         if (socket->protocol == ACTIVITY_PROTOCOL_HTTP2)
                 return !socket->received.synced;
-        return socket->requests < PLAIN_REQUESTS_MAX;
+        return socket->payloads < PLAIN_PAYLOADS_MAX;
 }
 
 static __noinline bool payload_received_slowly(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
@@ -138,7 +133,9 @@ static __noinline bool payload_received_slowly(struct __sk_buff *skb, struct act
         socket->received_next = payload->seq + payload->length;
         if (upgraded && is_websocket_control(head, payload->length, true))
                 return false;
-        open_request(socket, now);
+        if (socket->payloads < PLAIN_PAYLOADS_MAX)
+                socket->payloads++;
+        ask(socket, socket->received_next, now);
         return true;
 }
 
@@ -150,7 +147,7 @@ static __always_inline bool payload_received(struct __sk_buff *skb, struct activ
             (READ_ONCE(socket->sent_flags) & ACTIVITY_UPGRADED))
                 return payload_received_slowly(skb, socket, payload, now);
         socket->received_next = payload->seq + payload->length;
-        open_request(socket, now);
+        ask(socket, socket->received_next, now);
         return true;
 }
 
@@ -170,49 +167,55 @@ static long find_head_end(__u32 index, struct head_end *end)
         return end->found;
 }
 
-/* A short packet that ends with a line of its head, the empty one not reached: some servers send the status before they begin to work. */
-static __always_inline bool is_partial_head(struct __sk_buff *skb, const struct payload *payload)
+static __always_inline bool may_be_partial_head(struct __sk_buff *skb, const struct payload *payload)
 {
-        struct head_end end = { .skb = skb, .offset = payload->offset };
         __u8 last[4];
 
         if (payload->length > HEAD_PARTIAL_MAX || payload->length < sizeof(last) ||
             bpf_skb_load_bytes(skb, payload->offset + payload->length - sizeof(last), last, sizeof(last)) < 0)
                 return false;
-        if (last[2] != '\r' || last[3] != '\n' || (last[0] == '\r' && last[1] == '\n'))
+        return last[2] == '\r' && last[3] == '\n' && (last[0] != '\r' || last[1] != '\n');
+}
+
+/* A short packet that ends with a line of its head, the empty one not reached: some servers send the status before they begin to work. */
+static __always_inline bool is_partial_head(struct __sk_buff *skb, const struct payload *payload)
+{
+        struct head_end end = { .skb = skb, .offset = payload->offset };
+
+        if (!may_be_partial_head(skb, payload))
                 return false;
         bpf_loop(HEAD_PARTIAL_MAX, find_head_end, &end, 0); /* a body may end like that too */
         return !end.found;
 }
 
 static __always_inline bool plain_sent(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
-                                       const __u8 *head)
+                                       const __u8 *head, __u64 now)
 {
         if (is_http1_status(head)) {
                 bool informational = head[9] == '1', upgrade = informational && head[10] == '0' && head[11] == '1';
 
                 if ((informational && !upgrade) || is_partial_head(skb, payload))
                         return true; /* the answer is yet to come */
-                if (upgrade)
+                if (upgrade) {
                         WRITE_ONCE(socket->sent_flags, socket->sent_flags | ACTIVITY_UPGRADED);
+                        WRITE_ONCE(socket->received_looked, 0);
+                }
         } else if ((socket->sent_flags & ACTIVITY_UPGRADED) && is_websocket_control(head, payload->length, false)) {
                 return false;
         }
-        answer_requests(socket);
+        answer(socket, payload, now);
         return true;
 }
 
-static __always_inline void unknown_sent(struct activity_socket *socket, const struct payload *payload)
+static __always_inline void unknown_sent(struct activity_socket *socket, const struct payload *payload, __u64 now)
 {
-        __u32 requests = READ_ONCE(socket->requests);
-
-        if (socket->small_since != requests) {
-                socket->small_since = requests;
+        if (socket->small_since != payload->acknowledged) {
+                socket->small_since = payload->acknowledged;
                 socket->small_bytes = 0;
         }
         socket->small_bytes += payload->length;
         if (socket->small_bytes > UNKNOWN_SMALL_BYTES)
-                answer_requests(socket);
+                answer(socket, payload, now);
 }
 
 static __noinline bool payload_sent_slowly(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
@@ -230,7 +233,7 @@ static __noinline bool payload_sent_slowly(struct __sk_buff *skb, struct activit
 
                 return !walk_packet(&walk, payload) || walk.activity;
         }
-        return plain_sent(skb, socket, payload, head);
+        return plain_sent(skb, socket, payload, head, now);
 }
 
 static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_socket *socket, const struct payload *payload,
@@ -239,15 +242,15 @@ static __always_inline bool payload_sent(struct __sk_buff *skb, struct activity_
         if (!has_records(socket)) {
                 socket->sent_next = payload->seq + payload->length;
                 if (socket->protocol == ACTIVITY_PROTOCOL_UNKNOWN) {
-                        unknown_sent(socket, payload);
+                        unknown_sent(socket, payload, now);
                         return true;
                 }
                 if (socket->protocol == ACTIVITY_PROTOCOL_PLAIN && (READ_ONCE(socket->received_flags) & ACTIVITY_NOT_HTTP1)) {
-                        answer_requests(socket);
+                        answer(socket, payload, now);
                         return true;
                 }
                 /* More of an answer needs no look. */
-                if (READ_ONCE(socket->requests) == socket->answered && !(socket->sent_flags & ACTIVITY_UPGRADED))
+                if (is_more_of_an_answer(socket, payload) && !(socket->sent_flags & ACTIVITY_UPGRADED))
                         return true;
         }
         return payload_sent_slowly(skb, socket, payload, now);

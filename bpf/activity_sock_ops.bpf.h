@@ -14,8 +14,13 @@ static __always_inline void sock_ops_tuple(struct bpf_sock_ops *ops, struct acti
                 __builtin_memcpy(tuple->local, local, sizeof(local));
                 __builtin_memcpy(tuple->remote, remote, sizeof(remote));
         } else {
-                address_from_ipv4(tuple->local, ops->local_ip4);
-                address_from_ipv4(tuple->remote, ops->remote_ip4);
+                __be32 local = ops->local_ip4, remote = ops->remote_ip4;
+
+                /* Else the compiler makes one load of both branches' last ones, from a computed place, which the kernel does not take. */
+                barrier_var(local);
+                barrier_var(remote);
+                address_from_ipv4(tuple->local, local);
+                address_from_ipv4(tuple->remote, remote);
         }
         tuple->local_port = (__u16)ops->local_port;
         tuple->remote_port = (__u16)bpf_ntohl(ops->remote_port);

@@ -264,6 +264,7 @@ struct bpf_sock_ops {
         __u32 is_fullsock;
         __u32 bpf_sock_ops_cb_flags;
         __u32 state;
+        __u32 rcv_nxt;
         __u64 bytes_received;
         __u64 bytes_acked;
         struct bpf_sock *sk;

@@ -20,10 +20,15 @@ enum {
         ACTIVITY_RULES_MAX = 65536,    /* ignore rules of all workloads */
         ACTIVITY_CONNECTS_MAX = 16384, /* own outgoing connections known at once; a forgotten one's other end counts as served */
         ACTIVITY_PROBES_MAX = 8192,    /* connections that the kubelet has open; a forgotten one counts as served */
-        ACTIVITY_CONNECTIONS_MAX = 262144, /* of all workloads; one past that is taken for an unanswered request */
+        ACTIVITY_SLOTS = 8192,         /* connections found without a search; a power of two */
+        ACTIVITY_CONNECTIONS_MAX = 262144, /* besides, of all workloads; one past that is taken for an unanswered request */
         ACTIVITY_RING_BYTES = 64 * 1024,   /* doorbells; a lost one costs a hint */
-        ACTIVITY_RECORDS_MAX = 64, /* TLS records or HTTP/2 frames looked at in one packet; past that the stream is in doubt */
+        ACTIVITY_RECORDS_MAX = 64,    /* TLS records or HTTP/2 frames looked at in one packet; past that the stream is in doubt */
+        ACTIVITY_PENDING_MAX = 65536, /* bytes of one direction of a connection that the totals may lack */
 };
+
+/* How far the totals may be behind a busy connection in a plain protocol. */
+#define ACTIVITY_BEHIND_NS 50000000ull
 
 /* Map "activity_config", one a cgroup: written by the daemon. */
 struct activity_config {
@@ -116,6 +121,8 @@ enum activity_received_flags {                                        /* written
                                ACTIVITY_NOT_HTTP1 = 1 << 7,           /* plain, and what the client said first is no HTTP/1 */
                                ACTIVITY_TLS_H2_PREFACE = 1 << 6,      /* what an HTTP/2 client says first has come */
                                ACTIVITY_H2_CROWDED = 1 << 4,          /* two open streams share a bit: busy until requestTimeout */
+                               ACTIVITY_ASKED = 1 << 8,               /* plain: asked_seq is set */
+                               ACTIVITY_ASKED_FAR = 1 << 9, /* plain: so much is unanswered that sequence numbers may wrap */
 };
 
 enum activity_sent_flags { /* written by the sending side only */
@@ -126,33 +133,55 @@ enum activity_sent_flags { /* written by the sending side only */
                            ACTIVITY_TLS_FINISHED = 1 << 4,       /* TLS 1.3: one of a Finished message's size was sent */
                            ACTIVITY_TLS_H2_SETTINGS = 1 << 2,    /* what an HTTP/2 server says first was sent */
                            ACTIVITY_UPGRADED = 1 << 3,           /* HTTP/1.1 101 was sent: WebSocket frames may follow */
+                           ACTIVITY_ANSWERED = 1 << 7,           /* plain: answered_seq is set */
+                           ACTIVITY_ANSWERS_UNREAD = 1 << 8,     /* plain: it is no HTTP/1, whose answers are looked into */
 };
 
-/* Maps "activity_connections", of TCP connections by their cookie, and "activity_sockets", storage of UDP sockets. Fields are written by the receiving or by the sending side, never by both: the two
- * run at once. A request is open while requests != answered or a stream's bit is set. The first 64 bytes are one cache line: plain payload
- * touches no other, whichever CPU has had it last. */
+/* Map "activity_slots", of TCP connections: each has the one at its socket's cookie modulo the number of slots, unless another has it;
+ * map "activity_connections", of those by their cookie; and map "activity_sockets", storage of UDP sockets.
+ *
+ * Packets come in on one CPU while answers go out on another, so what each writes has a cache line of its own. Fields are written by the
+ * receiving or by the sending side, never by both, but for the two times of the last close look: either side may ask for another. In
+ * plain protocols a request is open while what was asked goes further than what was acknowledged when an answer was sent last;
+ * in TLS and HTTP/2 while requests != answered or a stream's bit is set. */
 struct activity_socket {
-        __u64 cgroup;
-        __u64 request_since_ns; /* receiving side: when the first unanswered request came */
-        __u64 request_last_ns;  /* when the last one came */
+        __u64 cookie;             /* 0: the slot is free */
+        __u64 request_since_ns;   /* receiving side: when the first unanswered request came */
+        __u64 request_last_ns;    /* when the last one came */
+        __u64 received_looked;    /* jiffies when a packet was looked at closely; 0: the next one is to be, too */
+        __u64 received_looked_ns; /* the same time */
+        __u32 received_next;      /* sequence number expected */
+        __u32 received_pending;   /* bytes that are not in the totals yet */
+        __u32 received_flags;
+        __u32 asked_seq;    /* plain: sequence number after the last payload that asks */
+        __u32 far_answered; /* plain: value of answered_seq when what is unanswered had become that much */
+        __u32 payloads;     /* plain: how many were looked into */
+
+        __u64 sent_cookie; /* sending side: a copy */
+        __u64 answered_ns; /* plain: when answered_seq was set */
+        __u64 sent_looked; /* likewise */
+        __u64 sent_looked_ns;
+        __u64 sent_last_ns; /* plain: when the last payload was sent */
+        __u32 sent_next;    /* sequence number expected */
+        __u32 sent_pending;
+        __u32 sent_flags;
+        __u32 answered_seq; /* plain: what the last answer acknowledged */
+        __u32 answered;     /* TLS, HTTP/2: value of requests that was answered last */
+        __u32 small_bytes;  /* sent since small_since, too little to be an answer */
+
+        __u64 cgroup;                /* both: 0 until the rest of this line is known */
+        struct activity_tuple tuple; /* of UDP only the local port */
         __u32 generation;
         __u8 class;
         __u8 accepted;
         __u8 protocol;
-        __u8 peer_checked;   /* outbound: whether the other end was looked for in this cgroup */
-        __u32 received_next; /* sequence number expected */
-        __u32 requests;      /* counts payload that asks for an answer */
-        __u32 received_flags;
-        __u32 sent_next; /* sending side: sequence number expected */
-        __u32 answered;  /* value of requests that was answered last */
-        __u32 sent_flags;
-        __u8 closing; /* it has left ESTABLISHED and CLOSE_WAIT: what is still to be sent counts, the connection does not */
+        __u8 peer_checked; /* outbound: whether the other end was looked for in this cgroup */
+        __u8 closing;      /* it has left ESTABLISHED and CLOSE_WAIT: what is still to be sent counts, the connection does not */
         __u8 padding[7];
-
-        struct activity_tuple tuple; /* of UDP only the local port */
 
         __u64 streams[2];      /* HTTP/2: open streams by (id / 2) modulo 128; cleared by both sides, atomically */
         __u64 client_data_ns;  /* receiving side: when the client's first application data record came */
+        __u32 requests;        /* TLS, HTTP/2: counts what asks for an answer */
         __u32 data_requests;   /* TLS: value of requests when the last one came that was not the handshake's */
         __u32 joined_requests; /* HTTP/2 over TLS: its value when one came last while another was open */
         __u32 preface_request; /* HTTP/2 over TLS: the one that is open for what may be the client's preface alone */
@@ -162,14 +191,15 @@ struct activity_socket {
         struct activity_stream received;
 
         struct activity_stream sent; /* sending side */
-        __u64 doubt_ns;              /* until when requests came of which only some may have been answered; 0: none */
-        __u32 small_bytes;           /* sent since, too little to be an answer */
-        __u32 small_since;           /* value of requests that small_bytes belongs to */
-        __u32 pings_sent;
-        __u16 ticket_bytes; /* size of the first session ticket */
+        __u16 ticket_bytes;          /* size of the first session ticket */
         __u16 tickets;
+        __u64 doubt_ns;    /* until when requests came of which only some may have been answered; 0: none */
+        __u32 small_since; /* what was acknowledged when small_bytes began */
+        __u32 pings_sent;
 };
-static_assert(sizeof(struct activity_socket) == 232, "wire");
+static_assert(sizeof(struct activity_socket) == 320, "wire");
+static_assert(__builtin_offsetof(struct activity_socket, sent_cookie) == 64, "the sending side's cache line");
+static_assert(__builtin_offsetof(struct activity_socket, cgroup) == 128, "both sides' cache line");
 
 /* Map "activity_connects": the workload's own outgoing connections, as the connecting end sees them → whether the other end is its own
  * too. Map "activity_probes": likewise the kubelet's, with cgroup 0 → nothing. */

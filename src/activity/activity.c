@@ -12,8 +12,9 @@
 #include "bpf/pins.h"
 
 /* The ring buffer is not pinned: doorbells rung while no daemon listens are of no use to the next one. */
-static const char *const pinned_maps[] = { "activity_config",   "activity_totals", "activity_ports",       "activity_rules",
-                                           "activity_connects", "activity_probes", "activity_connections", "activity_sockets" };
+static const char *const pinned_maps[] = { "activity_config", "activity_totals",      "activity_ports",
+                                           "activity_rules",  "activity_connects",    "activity_probes",
+                                           "activity_slots",  "activity_connections", "activity_sockets" };
 
 static struct bpf_map *map_by_name(const struct activity *activity, const char *name)
 {
@@ -66,6 +67,7 @@ static int load_programs(struct activity *activity)
         if (r < 0)
                 return r;
         begin_epoch(activity);
+        activity->programs->rodata->tick_ns = activity->tick_ns;
         return activity_bpf__load(activity->programs);
 }
 

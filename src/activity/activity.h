@@ -85,7 +85,8 @@ struct workload_snapshot {
  * open requests are counted for all workloads at once, in half a millisecond and a millisecond a thousand of them; what was found at
  * @not_before_ns or later, monotonic, is not looked for again. What has come since shows in last_ns. */
 int workload_read(struct workload *workload, uint64_t not_before_ns, struct workload_snapshot *ret_snapshot);
-/* All but connections and open requests, which are 0: enough to tell that a workload is busy, never that it is idle. Microseconds. */
+/* All but connections and open requests, which are 0: enough to tell that a workload is busy, never that it is idle. Microseconds.
+ * last_ns may be 50 ms behind. */
 int workload_read_totals(struct workload *workload, struct workload_snapshot *ret_snapshot);
 
 /* The remote ends of the served connections open now, at most @max of them; returns how many, or -errno. */

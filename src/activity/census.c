@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <bpf/bpf.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "activity/workload.h"
 #include "base/macros.h"
 #include "base/time.h"
 
-enum { BATCH = 256 }; /* more than ever share a bucket */
+enum {
+        BATCH = 256,        /* more than ever share a bucket */
+        WINDOW_SLOTS = 512, /* mapped at once, and for a moment only: whole pages, also of 64 KiB */
+        WINDOW = WINDOW_SLOTS * sizeof(struct activity_socket),
+};
+static_assert(ACTIVITY_SLOTS % WINDOW_SLOTS == 0 && WINDOW % 4096 == 0, "windows of whole pages");
 
 struct batch {
         __u64 cookies[BATCH];
@@ -27,8 +33,33 @@ static int connections_fd(const struct activity *activity)
 /* Returns whether the connection is to be kept. */
 typedef bool (*connection_function)(const struct activity_socket *socket, void *userdata);
 
-/* Calls @function for every connection in the map. One that stays meanwhile is never left out: an entry does not change its bucket. */
-static int for_each_connection(const struct activity *activity, connection_function function, void *userdata)
+static void forget_slot(struct activity_socket *slot)
+{
+        memset((char *)slot + sizeof(slot->cookie), 0, sizeof(*slot) - sizeof(slot->cookie));
+        __atomic_store_n(&slot->cookie, 0, __ATOMIC_RELEASE);
+}
+
+static int for_each_slot(const struct activity *activity, connection_function function, void *userdata)
+{
+        int fd = bpf_map__fd(activity->programs->maps.activity_slots);
+
+        for (size_t window = 0; window < ACTIVITY_SLOTS / WINDOW_SLOTS; window++) {
+                struct activity_socket *slots =
+                        mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(window * WINDOW));
+
+                if (slots == MAP_FAILED)
+                        return -errno;
+                for (size_t i = 0; i < WINDOW_SLOTS; i++)
+                        if (__atomic_load_n(&slots[i].cookie, __ATOMIC_ACQUIRE) && slots[i].cgroup &&
+                            !function(&slots[i], userdata))
+                                forget_slot(&slots[i]);
+                munmap(slots, WINDOW);
+        }
+        return 0;
+}
+
+/* One that stays meanwhile is never left out: an entry does not change its bucket. */
+static int for_each_entry(const struct activity *activity, connection_function function, void *userdata)
 {
         _cleanup_(freep) struct batch *batch = malloc(sizeof(*batch));
         __u32 position, *in = NULL, n;
@@ -44,10 +75,33 @@ static int for_each_connection(const struct activity *activity, connection_funct
                         return r;
                 in = &position;
                 for (__u32 i = 0; i < n; i++)
-                        if (!function(&batch->sockets[i], userdata))
+                        if (batch->sockets[i].cgroup && !function(&batch->sockets[i], userdata))
                                 bpf_map_delete_elem(connections_fd(activity), &batch->cookies[i]);
         }
         return 0;
+}
+
+/* Calls @function for every connection. */
+static int for_each_connection(const struct activity *activity, connection_function function, void *userdata)
+{
+        int r = for_each_slot(activity, function, userdata);
+
+        return r < 0 ? r : for_each_entry(activity, function, userdata);
+}
+
+static bool has_records(const struct activity_socket *socket)
+{
+        return socket->protocol == ACTIVITY_PROTOCOL_TLS || socket->protocol == ACTIVITY_PROTOCOL_HTTP2;
+}
+
+static bool has_open_question(const struct activity_socket *socket)
+{
+        if (!(socket->received_flags & ACTIVITY_ASKED))
+                return false;
+        if (!(socket->sent_flags & ACTIVITY_ANSWERED))
+                return true;
+        return (int32_t)(socket->asked_seq - socket->answered_seq) > 0 ||
+               (socket->received_flags & ACTIVITY_ASKED_FAR && socket->far_answered == socket->answered_seq);
 }
 
 /* As the programs see it; a connection that two open streams share is open until its requests time out. */
@@ -55,7 +109,11 @@ void socket_request(const struct activity_socket *socket, uint64_t *ret_since_ns
 {
         bool streams = socket->protocol == ACTIVITY_PROTOCOL_HTTP2 && (socket->streams[0] || socket->streams[1]);
 
-        if (socket->requests != socket->answered || streams || (socket->received_flags & ACTIVITY_H2_CROWDED)) {
+        if (!has_records(socket) && has_open_question(socket)) {
+                *ret_since_ns = MAX(socket->request_since_ns, socket->answered_ns); /* within a tick of each other */
+                *ret_last_ns = socket->request_last_ns;
+        } else if (has_records(socket) &&
+                   (socket->requests != socket->answered || streams || (socket->received_flags & ACTIVITY_H2_CROWDED))) {
                 *ret_since_ns = socket->request_since_ns;
                 *ret_last_ns = socket->request_last_ns;
         } else {
@@ -106,6 +164,15 @@ static void count_request(const struct workload *workload, const struct activity
         }
 }
 
+/* TLS and HTTP/2 have all of it in the totals. */
+static void note_last(const struct activity_socket *socket, struct census *census)
+{
+        if (has_records(socket))
+                return;
+        census->last_ns = MAX(census->last_ns, socket->request_last_ns);
+        census->last_ns = MAX(census->last_ns, socket->sent_last_ns);
+}
+
 static bool count_connection(const struct activity_socket *socket, void *userdata)
 {
         struct activity *activity = userdata;
@@ -123,6 +190,7 @@ static bool count_connection(const struct activity_socket *socket, void *userdat
                 break;
         case ACTIVITY_SERVED:
                 workload->census.connections++;
+                note_last(socket, &workload->census);
                 count_request(workload, socket, &workload->census);
                 break;
         default: /* to itself, and what counts for nothing */

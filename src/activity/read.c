@@ -91,6 +91,8 @@ int workload_read(struct workload *workload, uint64_t not_before_ns, struct work
         if (r < 0)
                 return r;
 
+        if (census->last_ns)
+                snapshot.last_ns = MAX(snapshot.last_ns, census->last_ns + workload->activity->tick_ns);
         snapshot.connections = census->connections;
         snapshot.outbound = census->outbound;
         snapshot.open_requests = census->open_requests;

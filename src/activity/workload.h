@@ -38,6 +38,7 @@ struct census { /* connections found at @ns; 0: not looked for */
         uint64_t ns;
         uint32_t connections, outbound, open_requests;
         uint64_t oldest_request_ns, newest_request_ns;
+        uint64_t last_ns; /* payload that the totals may not know of yet */
         struct workload_connection oldest_request;
 };
 
@@ -91,7 +92,7 @@ uint8_t keys_classify(const struct keys *keys, const struct activity_socket *soc
 /* Deletes what an earlier daemon left for this cgroup. */
 void workload_forget_stale(struct workload *workload);
 
-/* census.c. One walk over the map serves all workloads. Returns 0 or -errno. */
+/* census.c. One walk over the maps serves all workloads. Returns 0 or -errno. */
 int activity_take_census(struct activity *activity);
 /* Those of @cgroup, or for 0 those of no workload: nobody tells any more when they end. */
 void activity_forget_connections(struct activity *activity, uint64_t cgroup);

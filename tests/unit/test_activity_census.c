@@ -97,7 +97,11 @@ static void expect_request(const struct activity_socket *socket, uint64_t since_
 
 static void a_request_is_open_while_anything_says_so(void **state)
 {
-        const struct activity_socket answered = { .request_since_ns = 5, .request_last_ns = 7, .requests = 3, .answered = 3 };
+        const struct activity_socket answered = { .protocol = ACTIVITY_PROTOCOL_TLS,
+                                                  .request_since_ns = 5,
+                                                  .request_last_ns = 7,
+                                                  .requests = 3,
+                                                  .answered = 3 };
         struct activity_socket socket = answered;
 
         expect_request(&socket, 0, 0);
@@ -117,6 +121,44 @@ static void a_request_is_open_while_anything_says_so(void **state)
         socket = answered;
         socket.doubt_ns = 6;
         expect_request(&socket, 6, 6);
+}
+
+static void a_plain_request_is_open_until_an_answer_acknowledges_it(void **state)
+{
+        struct activity_socket socket = { .protocol = ACTIVITY_PROTOCOL_PLAIN, .request_since_ns = 5, .request_last_ns = 7 };
+
+        expect_request(&socket, 0, 0);
+        socket.asked_seq = 10; /* sequence numbers wrap */
+        socket.answered_seq = UINT32_MAX - 10;
+        socket.received_flags = ACTIVITY_ASKED;
+        expect_request(&socket, 5, 7);
+        socket.sent_flags = ACTIVITY_ANSWERED;
+        expect_request(&socket, 5, 7);
+
+        socket.answered_seq = 10;
+        expect_request(&socket, 0, 0);
+        socket.answered_seq = 11; /* a ping or an end of the stream came after it */
+        expect_request(&socket, 0, 0);
+
+        socket.asked_seq = 12; /* within the tick of the answer */
+        socket.answered_ns = 6;
+        expect_request(&socket, 6, 7);
+}
+
+static void what_is_unanswered_for_more_than_sequence_numbers_can_tell_is_open(void **state)
+{
+        struct activity_socket socket = { .protocol = ACTIVITY_PROTOCOL_PLAIN,
+                                          .request_since_ns = 5,
+                                          .request_last_ns = 7,
+                                          .received_flags = ACTIVITY_ASKED | ACTIVITY_ASKED_FAR,
+                                          .sent_flags = ACTIVITY_ANSWERED,
+                                          .answered_seq = 1,
+                                          .far_answered = 1,
+                                          .asked_seq = 3u << 30 };
+
+        expect_request(&socket, 5, 7);
+        socket.answered_seq = socket.asked_seq;
+        expect_request(&socket, 0, 0);
 }
 
 static void expect_line(const char *line, const char *local, uint16_t local_port, const char *remote, uint16_t remote_port)
@@ -173,6 +215,8 @@ int main(void)
                 cmocka_unit_test(the_kernel_s_table_is_read_as_the_programs_see_connections),
                 cmocka_unit_test(only_open_connections_are_read_from_it),
                 cmocka_unit_test(a_request_is_open_while_anything_says_so),
+                cmocka_unit_test(a_plain_request_is_open_until_an_answer_acknowledges_it),
+                cmocka_unit_test(what_is_unanswered_for_more_than_sequence_numbers_can_tell_is_open),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
