@@ -10,6 +10,7 @@
 #include "base/cgroup.h"
 #include "base/directory.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/time.h"
 #include "gpu/watch.h"
 #include "hold/hold.h"
@@ -221,6 +222,7 @@ int manager_new(const struct options *options, struct manager **ret_manager)
         }
         hold_settle(manager->context.hold);
         activity_settle(manager->context.activity);
+        memory_settle();
         manager->ready = true;
 
         *ret_manager = TAKE_PTR(manager);
