@@ -15,6 +15,10 @@ _lull_policies() {
         lull policy list 2>/dev/null | sed 1d | cut -d ' ' -f 1
 }
 
+_lull_gpus() {
+        { lull gpu list; lull gpu top; } 2>/dev/null | cut -d ' ' -f 1 | grep -vE '^(DEVICE|WORKLOAD)$'
+}
+
 _lull() {
         local current=${COMP_WORDS[COMP_CWORD]} words=() i candidates
 
@@ -41,7 +45,11 @@ _lull() {
                 candidates="$(_lull_objects) help"
         fi ;;
         1) candidates=$(_lull_commands "${words[0]}") ;;
-        2) [[ ${words[0]} == policy && ${words[1]} =~ ^(show|why|wake|sleep)$ ]] && candidates=$(_lull_policies) ;;
+        2) if [[ ${words[0]} == policy && ${words[1]} =~ ^(show|why|wake|sleep)$ ]]; then
+                candidates=$(_lull_policies)
+        elif [[ ${words[0]} == gpu && ${words[1]} =~ ^(show|why)$ ]]; then
+                candidates=$(_lull_gpus)
+        fi ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$candidates" -- "$current")
 }
