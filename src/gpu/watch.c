@@ -349,14 +349,10 @@ unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_ver
         return (unsigned)tenant->n_uses;
 }
 
-struct gpu_tenant *gpu_tenant_find(struct gpu_watch *watch, const char *name)
+unsigned gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict)
 {
-        struct gpu_tenant *tenant;
-
-        TAILQ_FOREACH(tenant, &watch->tenants, entry)
-                if (strcmp(tenant->name, name) == 0)
-                        return tenant;
-        return NULL;
+        *ret_verdict = tenant->verdict;
+        return (unsigned)tenant->n_uses;
 }
 
 void gpu_watch_metrics(struct gpu_watch *watch, void (*each)(const struct gpu_tenant_metrics *metrics, void *userdata),

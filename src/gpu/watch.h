@@ -50,6 +50,7 @@ void gpu_tenant_set_rules(struct gpu_tenant *tenant, const struct gpu_rules *rul
 /* Looks afresh. Returns how many devices it has: open, or had since it was made a tenant; 0 means that it has nothing to do with a GPU,
  * for certain. *ret_verdict, of all of them, is unknown where it could not be looked at, and then at least 1 is returned. */
 unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict);
+unsigned gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict); /* the same, as of the last look */
 
 struct gpu_seconds {                  /* monotonic; device times time */
         double allocated;             /* open */
@@ -61,7 +62,6 @@ unsigned gpu_tenant_open_devices(const struct gpu_tenant *tenant); /* at the las
 /* As docs/control-api.md has them; NULL: no memory. */
 json_t *gpu_watch_json(struct gpu_watch *watch); /* {devices, workloads, sources} */
 json_t *gpu_tenant_json(struct gpu_tenant *tenant);
-struct gpu_tenant *gpu_tenant_find(struct gpu_watch *watch, const char *name); /* NULL: none of that name */
 
 /* What metrics tell, tenant by tenant, while @each returns. */
 struct gpu_tenant_metrics {

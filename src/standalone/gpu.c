@@ -54,7 +54,6 @@ void managed_forget_gpu(struct managed *managed)
 {
         managed->gpus_before = managed->gpu ? gpu_tenant_open_devices(managed->gpu) : 0;
         managed->gpu = gpu_tenant_free(managed->gpu);
-        managed->gpu_devices = 0;
         managed_clear_condition(managed, CONDITION_GPU_IDLE);
 }
 
@@ -85,8 +84,7 @@ static bool look(struct managed *managed)
         struct gpu_rules rules = rules_of(managed);
 
         gpu_tenant_set_rules(managed->gpu, &rules);
-        managed->gpu_devices = gpu_tenant_judge(managed->gpu, &managed->gpu_verdict);
-        return managed->gpu_devices > 0;
+        return gpu_tenant_judge(managed->gpu, &managed->gpu_verdict) > 0;
 }
 
 bool managed_gpu_allows_sleep(struct managed *managed)
@@ -152,13 +150,14 @@ void managed_judge_gpu(struct managed *managed)
 
 json_t *managed_gpu_json(const struct managed *managed)
 {
-        const struct gpu_verdict *verdict = &managed->gpu_verdict;
+        struct gpu_verdict verdict;
+        unsigned n_devices = managed->gpu ? gpu_tenant_known(managed->gpu, &verdict) : 0;
 
-        if (!managed->gpu || managed->gpu_devices == 0)
+        if (n_devices == 0)
                 return json_null();
-        return json_pack("{si, si, ss, ss, sf, sf, ss}", "devices", (int)managed->gpu_devices, "open",
-                         (int)gpu_tenant_open_devices(managed->gpu), "state", gpu_state_to_string(verdict->state), "reason",
-                         verdict->reason, "idle_seconds", (double)verdict->idle_ns / NSEC_PER_SEC, "required_seconds",
-                         (double)verdict->required_ns / NSEC_PER_SEC, "on_idle",
+        return json_pack("{si, si, ss, ss, sf, sf, ss}", "devices", (int)n_devices, "open",
+                         (int)gpu_tenant_open_devices(managed->gpu), "state", gpu_state_to_string(verdict.state), "reason",
+                         verdict.reason, "idle_seconds", (double)verdict.idle_ns / NSEC_PER_SEC, "required_seconds",
+                         (double)verdict.required_ns / NSEC_PER_SEC, "on_idle",
                          managed->policy->idle.gpu.on_idle == GPU_ON_IDLE_SLEEP ? "Sleep" : "Report");
 }

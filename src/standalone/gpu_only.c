@@ -86,10 +86,32 @@ static void get_healthz(struct http_request *request, void *userdata)
         answer_ok(request);
 }
 
+static void get_events(struct http_request *request, void *userdata)
+{
+        struct gpu_only *only = userdata;
+
+        answer_events(request, only->events);
+}
+
+static void get_event_stream(struct http_request *request, void *userdata)
+{
+        struct gpu_only *only = userdata;
+
+        answer_event_stream(request, only->events);
+}
+
 static const struct http_route control_routes[] = {
-        { "GET", "/v1/status", get_status },       { "GET", "/v1/gpus", get_gpus },         { "GET", "/v1/gpus/{}", get_gpu },
-        { "GET", "/v1/gpus/{}/why", get_gpu_why }, { "GET", "/v1/features", get_features }, { "GET", "/metrics", get_metrics },
-        { "GET", "/healthz", get_healthz },        { "GET", "/readyz", get_healthz },       { NULL, NULL, NULL },
+        { "GET", "/v1/status", get_status },
+        { "GET", "/v1/gpus", get_gpus },
+        { "GET", "/v1/gpus/{}", get_gpu },
+        { "GET", "/v1/gpus/{}/why", get_gpu_why },
+        { "GET", "/v1/events", get_events },
+        { "GET", "/v1/events/stream", get_event_stream },
+        { "GET", "/v1/features", get_features },
+        { "GET", "/metrics", get_metrics },
+        { "GET", "/healthz", get_healthz },
+        { "GET", "/readyz", get_healthz },
+        { NULL, NULL, NULL },
 };
 
 static const struct http_route metrics_routes[] = {

@@ -76,7 +76,6 @@ struct managed {
         unsigned idle_factor;   /* flapping */
         struct gpu_tenant *gpu; /* NULL, as workload is, while it does not run */
         struct gpu_verdict gpu_verdict;
-        unsigned gpu_devices;        /* that it has, or had since it was started */
         unsigned gpu_factor;         /* gpu_window_factor() */
         unsigned gpus_before;        /* that it had open when it was put to sleep */
         double gpu_saved_seconds;    /* of sleeps that are over */
