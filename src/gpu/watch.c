@@ -12,6 +12,7 @@
 
 #define TURN_NS (5 * NSEC_PER_SEC)
 #define TURN_WITHOUT_GPU_NS (30 * NSEC_PER_SEC)
+#define DRIVERS_NS NSEC_PER_SEC /* many tenants may be judged at once */
 #define FOUND_WINDOW_NS (1800 * NSEC_PER_SEC)
 
 enum { DRM_RENDER_FIRST = 128, DRM_RENDER_LAST = 191 };
@@ -221,8 +222,12 @@ static void on_stirred(struct gpu_workload *workload, void *userdata)
 static bool look_for_drivers(struct gpu_watch *watch)
 {
         static const struct gpu_calls_callbacks callbacks = { .stirred = on_stirred };
+        uint64_t now_ns = now_monotonic_ns();
         int r;
 
+        if (watch->drivers_ns && now_ns - watch->drivers_ns < DRIVERS_NS)
+                return false;
+        watch->drivers_ns = now_ns;
         r = gpu_majors_read(&watch->majors);
         if (r < 0 || !gpu_majors_any(&watch->majors))
                 return false;

@@ -73,6 +73,7 @@ struct gpu_watch {
         bool find;
         sd_event_source *timer;
         struct gpu_majors majors;
+        uint64_t drivers_ns;     /* when they were last looked for, and not found */
         struct gpu_calls *calls; /* NULL: probes are not to be had */
         struct nvml *nvml;       /* NULL until NVIDIA's driver is there */
         struct gpu_device *devices[NVML_DEVICES_MAX * 2];
