@@ -45,7 +45,9 @@ void managed_watch_gpu(struct managed *managed)
 
         if (managed->gpu)
                 return;
-        r = gpu_tenant_new(managed->context->gpu, &config, &managed->gpu);
+        if (!managed->gpu_verdict)
+                managed->gpu_verdict = calloc(1, sizeof(*managed->gpu_verdict));
+        r = managed->gpu_verdict ? gpu_tenant_new(managed->context->gpu, &config, &managed->gpu) : -ENOMEM;
         if (r < 0)
                 log_error("policy \"%s\": cannot watch its GPUs: %s; it will stay awake", managed->policy->name, strerror(-r));
 }
@@ -54,6 +56,7 @@ void managed_forget_gpu(struct managed *managed)
 {
         managed->gpus_before = managed->gpu ? gpu_tenant_open_devices(managed->gpu) : 0;
         managed->gpu = gpu_tenant_free(managed->gpu);
+        free(TAKE_PTR(managed->gpu_verdict));
         managed_clear_condition(managed, CONDITION_GPU_IDLE);
 }
 
@@ -84,14 +87,14 @@ static bool look(struct managed *managed)
         struct gpu_rules rules = rules_of(managed);
 
         gpu_tenant_set_rules(managed->gpu, &rules);
-        return gpu_tenant_judge(managed->gpu, &managed->gpu_verdict) > 0;
+        return gpu_tenant_judge(managed->gpu, managed->gpu_verdict) > 0;
 }
 
 bool managed_gpu_allows_sleep(struct managed *managed)
 {
         if (!managed->gpu)
                 return false;
-        return !look(managed) || (managed->gpu_verdict.state == GPU_IDLE && may_sleep(managed));
+        return !look(managed) || (managed->gpu_verdict->state == GPU_IDLE && may_sleep(managed));
 }
 
 static void refuse(struct managed *managed, enum verdict verdict, const char *format, ...) _printf_(3, 4);
@@ -112,7 +115,7 @@ static void tell_of_idleness(struct managed *managed)
 {
         char duration[DURATION_TEXT_MAX];
 
-        if (managed->gpu_verdict.state == GPU_IDLE && !may_sleep(managed))
+        if (managed->gpu_verdict->state == GPU_IDLE && !may_sleep(managed))
                 managed_set_condition(
                         managed, CONDITION_GPU_IDLE, "Report",
                         "neither clients nor its GPU have needed it for %s; with idle.gpu.onIdle: Sleep it would sleep",
@@ -123,7 +126,7 @@ static void tell_of_idleness(struct managed *managed)
 
 void managed_judge_gpu(struct managed *managed)
 {
-        const struct gpu_verdict *verdict = &managed->gpu_verdict;
+        const struct gpu_verdict *verdict = managed->gpu_verdict;
         char reason[sizeof(managed->verdict.reason)], idle[DURATION_TEXT_MAX];
 
         if (!managed->gpu) {

@@ -97,11 +97,9 @@ static void expect_request(const struct activity_socket *socket, uint64_t since_
 
 static void a_request_is_open_while_anything_says_so(void **state)
 {
-        const struct activity_socket answered = { .protocol = ACTIVITY_PROTOCOL_TLS,
-                                                  .request_since_ns = 5,
-                                                  .request_last_ns = 7,
-                                                  .requests = 3,
-                                                  .answered = 3 };
+        const struct activity_socket answered = {
+                .protocol = ACTIVITY_PROTOCOL_TLS, .request_since_ns = 5, .request_last_ns = 7, .requests = 3, .answered = 3
+        };
         struct activity_socket socket = answered;
 
         expect_request(&socket, 0, 0);
