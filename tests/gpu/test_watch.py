@@ -5,6 +5,8 @@ import pathlib
 import socket
 import subprocess
 
+import pytest
+
 from conftest import BTRFS, FUSE, LOOP, TUN
 from machine.cgroup import Cgroup
 from machine.daemon import Daemon, build_directory
@@ -101,8 +103,14 @@ class Watcher(Daemon):
         return [build_directory() / "lulld", "gpu", "--run-dir", self.node.run_directory, "--metrics", "none"]
 
 
-def test_without_any_policy_who_has_a_gpu_is_found(node, gpus):
-    cgroup = Cgroup("lull-gpu-test")
+@pytest.fixture(name="cgroup")
+def fixture_cgroup():
+    made = Cgroup("lull-gpu-test")
+    yield made
+    made.remove()
+
+
+def test_without_any_policy_who_has_a_gpu_is_found(node, gpus, cgroup):
     name = cgroup.path.name
     gpus.say(f"{WHOLE} percent=0 power=60000 used=1 total=2", f"device minor={LOOP}")
 
@@ -140,4 +148,3 @@ def test_without_any_policy_who_has_a_gpu_is_found(node, gpus):
         finally:
             process.kill()
     control.until(lambda: workload() is None, 60, "the end of the workload")
-    cgroup.remove()
