@@ -330,14 +330,18 @@ static __always_inline void connection_ends(struct bpf_sock_ops *ops, const stru
         struct activity_connect_key key = { .cgroup = config->cgroup };
         __u64 cookie = bpf_get_socket_cookie(ops);
         struct activity_socket *socket = connection_find(cookie);
+        bool accepted = false;
 
         if (socket) {
                 struct activity_totals *totals = bpf_get_local_storage(&activity_totals, 0);
 
+                accepted = socket->accepted;
                 count_bytes(totals, take_pending(socket, true), true);
                 count_bytes(totals, take_pending(socket, false), false);
         }
         connection_remove(cookie);
+        if (accepted)
+                return;
         sock_ops_tuple(ops, &key.tuple);
         bpf_map_delete_elem(&activity_connects, &key);
 }
@@ -358,8 +362,11 @@ static __always_inline void connection_state(struct bpf_sock_ops *ops, const str
 SEC("sockops")
 int activity_sock_ops(struct bpf_sock_ops *ops)
 {
-        struct activity_config *config = workload_config();
+        struct activity_config *config;
 
+        if (ops->op < BPF_SOCK_OPS_TCP_CONNECT_CB) /* the kernel asks for its parameters, several times a connection */
+                return 1;
+        config = workload_config();
         if (!config)
                 return 1;
         switch (ops->op) {
