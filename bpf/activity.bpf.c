@@ -209,7 +209,7 @@ static __noinline int udp_packet(struct __sk_buff *skb, bool received)
         return verdict;
 }
 
-static __noinline int tcp_slowly(struct __sk_buff *skb, const struct payload *payload, bool received)
+static __always_inline int tcp_slowly(struct __sk_buff *skb, const struct payload *payload, bool received)
 {
         struct activity_totals *totals = workload_totals();
         struct activity_socket *socket;
