@@ -118,19 +118,19 @@ class Lull:
             connection.request("GET", path)
             return json.load(connection.getresponse())
 
-    def holds(self, node, namespace, name):
-        """Whether that node's agent holds first packets to a policy's frontends."""
+    def holds(self, node, namespace, name, address):
+        """Whether that node's agent holds first packets to a policy's frontends, one at @address among them."""
         with contextlib.suppress(OSError):
             for policy in self.agent_says(node, "/v1/policies")["policies"]:
                 if policy["name"] == f"{namespace}/{name}":
-                    return policy["held"]["holding"]
+                    return policy["held"]["holding"] and any(address in frontend for frontend in policy["listen"])
         return False
 
-    def until_held(self, namespace, name="web"):
+    def until_held(self, namespace, name="web", address=""):
         """Waits until every node holds. A policy that was put to sleep is Asleep only then; one whose target somebody else had scaled
         to zero is Asleep at once, and agents follow."""
         for node in self.cluster.nodes:
-            up.await_true(lambda node=node: self.holds(node, namespace, name), f"the agent on {node}, to hold {namespace}/{name},", 20)
+            up.await_true(lambda node=node: self.holds(node, namespace, name, address), f"the agent on {node}, to hold {namespace}/{name},", 20)
 
     def token(self, pod):
         """One as the pod itself has: bound to it, and so to its node."""

@@ -59,10 +59,11 @@ def test_the_api_server_away_for_a_minute_is_waited_for(cluster, sleeping, place
 
 
 def test_an_agent_that_does_not_acknowledge_blocks_the_sleep_and_is_named(lull, sleeping):
-    workload = sleeping.awake(node="n1", idle={"after": "2s", "minAwake": "0s"})
+    workload = sleeping.awake(node="n1", idle={"minAwake": "0s"})
     pid = lull.cluster.container_pid(lull.agent("n2"))
     os.kill(pid, signal.SIGSTOP)
     try:
+        workload.change({"idle": {"after": "1s"}})
         condition = workload.until_condition("SleepBlocked")
     finally:
         os.kill(pid, signal.SIGCONT)
@@ -72,16 +73,13 @@ def test_an_agent_that_does_not_acknowledge_blocks_the_sleep_and_is_named(lull, 
 
 
 def test_an_endpoint_that_dies_before_the_release_is_replaced(lull, sleeping, places):
-    workload = sleeping(arguments=[8080, SLOW], node="n1", wake={"readiness": "Ready"})
+    """It is Ready at once, for it declares no probe, and refuses until it listens."""
+    workload = sleeping(arguments=[8080, 4 * SLOW], ready_path=None)
     dialler = held(workload, places.pod("n2"))
-    pid = lull.cluster.container_pid(lull.agent("n2"))
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        [pod] = workload.pods()
-        lull.api.delete(f"/api/v1/namespaces/{workload.namespace}/pods/{pod['metadata']['name']}", gracePeriodSeconds=0)
-    finally:
-        os.kill(pid, signal.SIGCONT)
+    [pod] = workload.pods()
+    workload.until_phase("Awake")
 
+    lull.api.delete(f"/api/v1/namespaces/{workload.namespace}/pods/{pod['metadata']['name']}", gracePeriodSeconds=0)
     [met] = dialler.finish()
 
     assert met.error == ""
@@ -106,8 +104,9 @@ def test_a_leader_that_dies_between_the_two_writes_of_a_wake_leaves_it_to_the_ot
 
 
 def test_a_leader_that_is_killed_is_followed_by_another_that_puts_to_sleep(lull, sleeping):
-    workload = sleeping.awake(idle={"after": "1s", "minAwake": "0s"})
+    workload = sleeping.awake(idle={"minAwake": "0s"})
     lull.kill(lull.leader())
+    workload.change({"idle": {"after": "1s"}})
 
     workload.until_phase("Asleep")
 

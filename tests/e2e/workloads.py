@@ -58,6 +58,10 @@ class Workload:
     def status(self):
         return self.lull.policy(self.namespace, self.name)["status"]
 
+    def change(self, spec):
+        """Changes the policy's spec."""
+        self.lull.api.patch(f"{deployed.STZ.format(self.namespace)}/{self.name}", {"spec": spec})
+
     def has_slept(self):
         return bool((self.status().get("lastSleep") or {}).get("time"))
 
