@@ -33,19 +33,19 @@ static int prefixes_copy(const struct prefix *prefixes, size_t n_prefixes, struc
 }
 
 /* kube-proxy has what it takes in from outside answered by way of the node, unless only the node's own endpoints are chosen from. */
-static bool is_masqueraded(const struct status_frontend *frontend)
+static enum holding_masquerade masquerade_of(const struct status_frontend *frontend)
 {
         switch (frontend->origin) {
         case FRONTEND_CLUSTER_IP:
-                return false;
+                return MASQUERADE_OUTSIDERS;
         case FRONTEND_PARKING:
-                return true;
+                return MASQUERADE_ALL;
         case FRONTEND_NODE_PORT:
         case FRONTEND_EXTERNAL:
         case FRONTEND_LOAD_BALANCER:
-                return !frontend->local;
+                return frontend->local ? MASQUERADE_NONE : MASQUERADE_ALL;
         }
-        return false;
+        return MASQUERADE_OUTSIDERS;
 }
 
 static int frontend_add(struct hold_plan *plan, const struct status_frontend *frontend)
@@ -65,7 +65,7 @@ static int frontend_add(struct hold_plan *plan, const struct status_frontend *fr
                 .n_source_ranges = frontend->n_source_ranges,
                 .local = frontend->local,
                 .affinity = frontend->affinity,
-                .masquerade = is_masqueraded(frontend),
+                .masquerade = masquerade_of(frontend),
         };
         return 0;
 }

@@ -32,14 +32,26 @@ static bool is_plane(const struct parked_flow *flow)
         return flow->endpoint == &frontend_of(flow)->translated->plane;
 }
 
+static bool is_outsider(const struct translation *translation, const struct address *source)
+{
+        return translation->n_cluster > 0 && !prefixes_contain(translation->cluster, translation->n_cluster, source);
+}
+
 /* As kube-proxy does; and an endpoint that is its own client would otherwise answer itself directly. */
 static bool is_masqueraded(const struct held_frontend *frontend, const struct flow *flow, const struct endpoint *endpoint)
 {
         const struct translation *translation = frontend->holding->hold->translation;
+        bool is_own = address_equal(&flow->source, &endpoint->at.address);
 
-        return frontend->translated->masquerade || translation->masquerade_all ||
-               (translation->n_cluster > 0 && !prefixes_contain(translation->cluster, translation->n_cluster, &flow->source)) ||
-               address_equal(&flow->source, &endpoint->at.address);
+        switch (frontend->translated->masquerade) {
+        case MASQUERADE_OUTSIDERS:
+                return is_own || translation->masquerade_all || is_outsider(translation, &flow->source);
+        case MASQUERADE_ALL:
+                return true;
+        case MASQUERADE_NONE:
+                return is_own;
+        }
+        return true;
 }
 
 /* Whether an entry that is there already serves a flow that begins now. */

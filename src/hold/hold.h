@@ -70,12 +70,19 @@ struct hold *hold_suspend(struct hold *hold);
 /* All holdings of this start are known: frontends left by an earlier daemon and not taken over are let go. */
 void hold_settle(struct hold *hold);
 
+/* Whose flows the endpoint must answer by way of this node. */
+enum holding_masquerade {
+        MASQUERADE_OUTSIDERS, /* as hold_config says: those of a Service's own address */
+        MASQUERADE_ALL,       /* node ports and the like, parking */
+        MASQUERADE_NONE,      /* ... whose traffic policy is Local: the endpoint sees who asks */
+};
+
 struct holding_service {                    /* what a translated frontend has beside its address */
         const struct prefix *source_ranges; /* only sources in these, beside what @from says; none: everybody */
         size_t n_source_ranges;
-        bool local;      /* endpoints on this node only */
-        bool affinity;   /* only the data plane knows which endpoint a client belongs to */
-        bool masquerade; /* node ports and parking: the endpoint must answer by way of this node */
+        bool local;    /* endpoints on this node only */
+        bool affinity; /* only the data plane knows which endpoint a client belongs to */
+        enum holding_masquerade masquerade;
 };
 
 struct holding_config {

@@ -41,7 +41,8 @@ enum translated_way {
 };
 
 struct translated { /* one a frontend */
-        bool local, affinity, masquerade;
+        bool local, affinity;
+        enum holding_masquerade masquerade;
         struct prefix *source_ranges;
         size_t n_source_ranges;
         enum translated_way way;

@@ -112,7 +112,8 @@ def test_what_is_left_out_is_filled_in(running, policies):
 
     assert made["spec"] == {
         "target": TARGET, "scaledBy": "Lull", "dryRun": False,
-        "idle": {"after": "5m", "requestTimeout": "30m", "connections": "Ignore", "outbound": "Ignore", "cpu": "250m", "minAwake": "1m"},
+        "idle": {"after": "5m", "requestTimeout": "30m", "connections": "Ignore", "outbound": "Ignore", "cpu": "250m", "minAwake": "1m",
+                 "gpu": {"after": "30m", "onIdle": "Report"}},
         "wake": {"holdTimeout": "60s", "maxHeld": 1024, "parking": True, "readiness": "Probe"}}
     assert lull("read", made["spec"]) == [{"problem": None, "fresh": True}]
 

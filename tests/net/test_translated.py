@@ -84,6 +84,19 @@ def test_a_node_port_is_served_by_way_of_this_node(cluster, hold, where, seen_fr
     assert endpoint.peers == [seen_from]
 
 
+@pytest.mark.parametrize("options", [[], [f"cluster={PODS[4]}"], ["masquerade-all"]])
+def test_whom_a_local_node_port_takes_in_is_seen_as_who_asks(cluster, hold, options):
+    holder, endpoint = hold(*options).sleep(node_port("local", "as-it-is")), cluster.endpoints["here"]
+    attempt = cluster.clients["outside"].begin(NODE_PORT)
+    holder.await_parked(1)
+    endpoint.listen()
+
+    holder.do("endpoints", 0, endpoint.where(4))
+
+    assert_served([attempt])
+    assert endpoint.peers == [attempt.socket.getsockname()[0]]
+
+
 @pytest.mark.parametrize("options, seen_from", [([], NODE[4]), ([f"cluster={PODS[4]}"], GATEWAY[4]), (["masquerade-all"], GATEWAY[4])])
 def test_sources_outside_the_cluster_are_masqueraded_where_that_is_asked_for(cluster, hold, options, seen_from):
     holder, endpoint = hold(*options).sleep(service(4)), cluster.endpoints["here"]

@@ -5,7 +5,7 @@
  *
  *     from PREFIX                                          who may wake
  *     timeout MILLISECONDS
- *     frontend FRONTEND [local] [affinity] [masquerade] [range=PREFIX]...
+ *     frontend FRONTEND [local] [affinity] [masquerade|as-it-is] [range=PREFIX]...
  *     start                                                holds all of these; "stop" ends that
  *     endpoints INDEX [here|there ADDRESS PORT]...
  *     expect                                               a data plane that knows an endpoint
@@ -107,7 +107,10 @@ static void add_frontend(struct tool *tool, char **words)
         for (words++; *words; words++) {
                 service->local |= strcmp(*words, "local") == 0;
                 service->affinity |= strcmp(*words, "affinity") == 0;
-                service->masquerade |= strcmp(*words, "masquerade") == 0;
+                if (strcmp(*words, "masquerade") == 0)
+                        service->masquerade = MASQUERADE_ALL;
+                if (strcmp(*words, "as-it-is") == 0)
+                        service->masquerade = MASQUERADE_NONE;
                 if (strncmp(*words, "range=", 6) == 0 && service->n_source_ranges < PREFIXES_MAX)
                         ranges[service->n_source_ranges++] = read_prefix(*words + 6);
         }

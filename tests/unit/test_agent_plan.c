@@ -73,7 +73,8 @@ static void what_comes_from_outside_is_masqueraded_unless_its_policy_is_local(vo
                 frontend("tcp/0.0.0.0:30080", FRONTEND_NODE_PORT),       frontend("tcp/192.0.2.1:42000", FRONTEND_PARKING),
                 frontend("tcp/198.51.100.1:80", FRONTEND_LOAD_BALANCER),
         };
-        static const bool masqueraded[] = { false, true, false, true, true };
+        static const enum holding_masquerade masqueraded[] = { MASQUERADE_OUTSIDERS, MASQUERADE_ALL, MASQUERADE_NONE,
+                                                               MASQUERADE_ALL, MASQUERADE_ALL };
         struct policy policy = { 0 };
         _cleanup_(hold_plan_freep) struct hold_plan *here = NULL;
 
