@@ -103,7 +103,7 @@ static void read_programmed(struct gathering *gathering, const struct agent_view
 
         if (agent->freshness == AGENT_STALE)
                 return;
-        if (agent->vouched && agent->activity->programmed >= gathering->question->version)
+        if (agent->vouched && agent->activity && agent->activity->programmed >= gathering->question->version)
                 return;
         evidence->programmed = false;
         if (!evidence->unprogrammed_node)

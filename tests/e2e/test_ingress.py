@@ -27,8 +27,8 @@ class Ingress:
             env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig())}, stdout=log, stderr=subprocess.STDOUT)
 
     def servers(self, workload):
-        """The addresses that it would choose among, or None where it does not know the Service."""
-        with contextlib.suppress(OSError):
+        """The addresses that it would choose among, or None where it does not know the Service, or nothing yet."""
+        with contextlib.suppress(OSError, ValueError):
             for service in json.loads(self.place.get("127.0.0.1", 8001, "/api/http/services?per_page=1000")):
                 if service["name"].startswith(f"{workload.namespace}-{workload.name}-"):
                     return [server["url"] for server in service.get("loadBalancer", {}).get("servers", ())]
@@ -84,8 +84,8 @@ def test_once_awake_an_ingress_controller_dials_the_pods_themselves(cluster, sle
 
     stream = clients.dialling(ingress.place, "127.0.0.1", 8000, count=None, every=0.05)
     [pod] = workload.pods()
-    address = pod["status"]["podIP"]
-    ingress.until_servers(workload, lambda servers: servers == [f"http://{address}:8080"])
+    own = {f"http://[{ip['ip']}]:8080" if ":" in ip["ip"] else f"http://{ip['ip']}:8080" for ip in pod["status"]["podIPs"]}
+    ingress.until_servers(workload, lambda servers: set(servers) == own)
 
     met = stream.halt()
     assert clients.errors(met) == []
