@@ -222,6 +222,8 @@ static void decide_awake(struct deciding *deciding)
         if (input->object->metadata.deleting)
                 return;
         if (is_gone(deciding)) {
+                if (!input->object->has_finalizer)
+                        return; /* which comes first: deleted before it has one, it would leave its target at zero */
                 step(deciding, PHASE_EVENT_GONE);
                 sleep_for(deciding, SLEEP_SCALED);
         } else if (decision->clear_wake) {

@@ -235,12 +235,12 @@ def test_without_any_one_of_its_capabilities_the_agent_does_not_start(lull, capa
     finally:
         lull.api.delete(f"{deployed.PODS}/{pod['metadata']['name']}", gracePeriodSeconds=0)
 
-    assert "Operation not permitted" in said, said
+    assert "Operation not permitted" in said or "Permission denied" in said, said
 
 
 def test_lull_answers_in_the_pods(lull):
-    assert "n1" in lull.cli(lull.agent("n1"), "status")
-    assert lull.cli(lull.controllers()[0], "status")
+    assert ", agent, " in lull.cli(lull.agent("n1"), "status")
+    assert ", controller, " in lull.cli(lull.controllers()[0], "status")
 
 
 def test_metrics_and_health_are_served_and_the_services_find_them(lull, cluster):

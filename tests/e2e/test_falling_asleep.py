@@ -12,11 +12,15 @@ LONG = 8  # seconds: several times idle.after
 
 
 def test_a_long_answer_is_not_slept_through(sleeping, places):
-    workload = sleeping.awake(idle=SOON)
+    workload = sleeping.awake()
+    asked = threading.Thread(target=lambda: said.append(
+        places.pod("n2").get(workload.address, 80, f"/after/{LONG * 1000}", timeout=30)))
+    said = []
+    asked.start()
+    workload.change({"idle": SOON})
 
-    said = places.pod("n2").get(workload.address, 80, f"/after/{LONG * 1000}", timeout=30)
-
-    assert said.startswith("web-")
+    asked.join()
+    assert said[0].startswith("web-")
     assert not workload.has_slept()
     workload.until_phase("Asleep")
 
@@ -62,8 +66,9 @@ def test_scrapers_named_by_selectors_neither_wake_nor_keep_awake(cluster, sleepi
 
 
 def test_while_it_works_it_stays_awake(sleeping, places):
-    workload = sleeping.awake(idle=SOON)
+    workload = sleeping.awake()
     stream = clients.dialling(places.pod("n1"), workload.address, count=None, every=0.5)
+    workload.change({"idle": SOON})
 
     stream.join(LONG)
     assert workload.status()["phase"] == "Awake"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads that sleep: a Deployment, a Service and a ScaleToZero, at zero replicas from the start."""
+import contextlib
 import dataclasses
 
-from lullcluster import objects
+from lullcluster import objects, up
 
 import lull as deployed
 
@@ -77,6 +78,12 @@ class Workload:
         return self.lull.cluster.ready_pods(self.namespace, count, f"app={self.name}", timeout)
 
 
+def answers(place, address):
+    with contextlib.suppress(OSError), contextlib.closing(place.connect(address, 80)):
+        return True
+    return False
+
+
 class Maker:
     """Makes workloads in a namespace, and removes them."""
 
@@ -91,10 +98,12 @@ class Maker:
         return workload
 
     def awake(self, name="web", node_port=False, change=lambda deployment: None, replicas=1, **options):
-        """Makes one whose pods run, and waits until they are Ready and lull knows."""
+        """Makes one whose pods run, and waits until they are Ready, and lull and every node's kube-proxy know."""
         workload = self.begin(name, node_port, change, replicas, **options)
         workload.pods(replicas)
         workload.until_phase("Awake")
+        for node in self.lull.cluster.nodes.values():
+            up.await_true(lambda node=node: answers(node, workload.address), "the Service")
         return workload
 
     def begin(self, name="web", node_port=False, change=lambda deployment: None, replicas=0, **options):

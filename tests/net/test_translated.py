@@ -94,6 +94,7 @@ def test_whom_a_local_node_port_takes_in_is_seen_as_who_asks(cluster, hold, opti
     holder.do("endpoints", 0, endpoint.where(4))
 
     assert_served([attempt])
+    assert attempt.receive() == b"hello"
     assert endpoint.peers == [attempt.socket.getsockname()[0]]
 
 

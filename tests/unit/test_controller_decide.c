@@ -416,6 +416,20 @@ static void what_others_scale_is_the_truth(void **state)
         assert_int_equal(look(&world)->scale, SCALE_UP);
 }
 
+static void nothing_is_asleep_before_it_has_its_finalizer(void **state)
+{
+        struct world world;
+
+        world_make(&world, PHASE_AWAKE);
+        world.target.replicas = 0;
+        world.object.has_finalizer = false;
+        assert_int_equal(look(&world)->machine.phase, PHASE_AWAKE);
+        assert_true(world.decision.add_finalizer);
+
+        world.object.has_finalizer = true;
+        assert_int_equal(look(&world)->machine.phase, PHASE_ASLEEP);
+}
+
 static void an_operator_is_obeyed_and_the_annotation_taken_away(void **state)
 {
         struct world world;
@@ -592,6 +606,7 @@ int main(void)
                 cmocka_unit_test(it_is_awake_once_an_endpoint_is_ready),
                 cmocka_unit_test(a_wake_that_is_not_ready_in_time_has_failed_and_holds_again_later),
                 cmocka_unit_test(what_others_scale_is_the_truth),
+                cmocka_unit_test(nothing_is_asleep_before_it_has_its_finalizer),
                 cmocka_unit_test(an_operator_is_obeyed_and_the_annotation_taken_away),
                 cmocka_unit_test(one_who_asks_for_both_does_not_have_it_go_round_in_circles),
                 cmocka_unit_test(a_deleted_policy_leaves_nothing_asleep),
