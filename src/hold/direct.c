@@ -130,9 +130,10 @@ void direct_delete_entry(struct hold *hold, const struct parked_flow *flow)
                 (void)conntrack_delete(hold->translation->conntrack, &readable);
 }
 
-/* Its endpoint did not take it. */
+/* Its endpoint did not take it. Without an entry, what its sender repeats would meet a data plane that refuses. */
 static void take_back(struct hold *hold, struct parked_flow *flow)
 {
+        injector_hold_again(hold->injector, &flow->key);
         direct_delete_entry(hold, flow);
         direct_leave(hold, flow);
         parked_put_back(flow);

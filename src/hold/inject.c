@@ -66,6 +66,11 @@ int injector_exempt(struct injector *injector, const struct lull_flow *flow, uin
         return bpf_map_update_elem(hold_hooks_map(injector->hooks, HOLD_MAP_PASS), flow, &until_ns, BPF_ANY);
 }
 
+void injector_hold_again(struct injector *injector, const struct lull_flow *flow)
+{
+        (void)bpf_map_delete_elem(hold_hooks_map(injector->hooks, HOLD_MAP_PASS), flow);
+}
+
 /* The device's own address, which makes the packet one for this host; zero for a device without. */
 static int device_mac(int fd, uint32_t ifindex, uint8_t ret_mac[static PACKET_MAC])
 {

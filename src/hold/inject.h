@@ -27,6 +27,8 @@ DEFINE_CLEANUP(struct injector, injector_free)
 
 /* Lets @flow pass the hook until @until_ns (CLOCK_MONOTONIC). */
 int injector_exempt(struct injector *injector, const struct lull_flow *flow, uint64_t until_ns);
+/* Ends that: what its sender repeats is held. */
+void injector_hold_again(struct injector *injector, const struct lull_flow *flow);
 
 /* Completes the checksum, splits what was sent as one GSO packet, and sends it. Returns 0, -EBADMSG or -EPROTONOSUPPORT for what is
  * no whole packet, or -errno of the first datagram that could not be sent. */

@@ -74,7 +74,7 @@ def test_an_agent_that_does_not_acknowledge_blocks_the_sleep_and_is_named(lull, 
 
 def test_an_endpoint_that_dies_before_the_release_is_replaced(lull, sleeping, places):
     """It is Ready at once, for it declares no probe, and refuses until it listens."""
-    workload = sleeping(arguments=[8080, 4 * SLOW], ready_path=None)
+    workload = sleeping(arguments=[8080, 2 * SLOW], ready_path=None)
     dialler = held(workload, places.pod("n2"))
     [pod] = workload.pods()
     workload.until_phase("Awake")

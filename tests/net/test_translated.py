@@ -318,6 +318,23 @@ def test_without_endpoints_again_it_holds_again(cluster, hold):
     assert_served([attempt])
 
 
+def test_what_a_client_repeats_after_its_endpoint_is_gone_is_held(cluster, hold):
+    holder, gone, other = hold().sleep(service(4)), cluster.endpoints["here"], cluster.endpoints["there"]
+    attempt = cluster.clients["client"].begin(PORT)
+    holder.await_parked(1)
+    held = holder.counter("held/published")
+    holder.do("endpoints", 0, gone.where(4))  # nobody listens there
+    holder.await_state(lambda state: state["counters"]["reinjected/other-endpoint"] > 3)
+    holder.do("endpoints", 0)
+
+    holder.await_state(lambda state: state["counters"]["held/published"] > held)
+    other.listen()
+    holder.do("endpoints", 0, other.where(4))
+
+    finish([attempt], 5)
+    assert attempt.error == 0
+
+
 def test_stopping_in_the_middle_of_a_release_hands_everything_on(cluster, hold):
     holder, endpoint = hold().sleep(service(4)), cluster.endpoints["there"]
     attempts = [cluster.clients["client"].begin(PORT) for _ in range(8)]
