@@ -301,8 +301,11 @@ static struct news follow_phase(struct agent_policy *policy)
         if (news.phase && policy->followed)
                 event_log_add(policy->node->events, policy->name, phase_to_string(status->phase), "it was %s",
                               phase_to_string(policy->phase));
-        if (news.phase)
-                policy->woken_ns = status->phase == PHASE_AWAKE && policy->phase != PHASE_SLEEPING ? now_monotonic_ns() : 0;
+        if (news.phase) {
+                bool woken = policy->followed && policy->phase != PHASE_SLEEPING && status->phase == PHASE_AWAKE;
+
+                policy->woken_ns = woken ? now_monotonic_ns() : 0;
+        }
         policy->followed = true;
         policy->epoch = status->epoch;
         policy->phase = status->phase;
