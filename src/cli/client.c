@@ -86,7 +86,7 @@ int client_get_text(struct cli *cli, const char *path, char **ret_text)
         return request(cli, "GET", path, ret_text);
 }
 
-int client_escape(struct cli *cli, const char *segment, char **ret_escaped)
+static int escape(struct cli *cli, const char *segment, char **ret_escaped)
 {
         char *escaped = curl_easy_escape(NULL, segment, 0), *copy = escaped ? strdup(escaped) : NULL;
 
@@ -94,5 +94,22 @@ int client_escape(struct cli *cli, const char *segment, char **ret_escaped)
         if (!copy)
                 return cli_fail(cli, -ENOMEM, "out of memory");
         *ret_escaped = copy;
+        return 0;
+}
+
+int client_path(struct cli *cli, const struct collection *collection, const char *name, const char *rest, char **ret_path)
+{
+        _cleanup_(freep) char *escaped = NULL;
+        char *path;
+        int r;
+
+        if (*name == '\0')
+                return cli_fail(cli, -EINVAL, "%s is not empty", collection->member);
+        r = escape(cli, name, &escaped);
+        if (r < 0)
+                return r;
+        if (asprintf(&path, "%s/%s%s", collection->path, escaped, rest) < 0)
+                return cli_fail(cli, -ENOMEM, "out of memory");
+        *ret_path = path;
         return 0;
 }

@@ -7,6 +7,8 @@
 #include "cli/printable.h"
 #include "cli/table.h"
 
+static const struct collection gpus = { "/v1/gpus", "the name of a device or workload" };
+
 /* "3.2 GiB of 80.0 GiB", or "-". */
 static void cell_memory(struct table *table, const json_t *device)
 {
@@ -17,17 +19,6 @@ static void cell_memory(struct table *table, const json_t *device)
                            member_number(device, "memory_total_bytes") / gib);
         else
                 table_cell(table, "%s", "");
-}
-
-static void cell_joined(struct table *table, const json_t *device)
-{
-        const json_t *names = json_object_get(device, "workloads");
-        size_t n = json_array_size(names);
-
-        if (n > 1)
-                table_cell(table, "%s +%zu", json_string_value(json_array_get(names, 0)), n - 1);
-        else
-                table_cell(table, "%s", n ? json_string_value(json_array_get(names, 0)) : "");
 }
 
 static void device_row(struct table *table, const json_t *device)
@@ -47,7 +38,7 @@ static void device_row(struct table *table, const json_t *device)
                 table_cell(table, "%s", "");
         table_cell(table, "%s", member_text(device, "state"));
         table_cell(table, "%s", member_duration(device, "since_seconds", duration));
-        cell_joined(table, device);
+        cell_first_of(table, json_object_get(device, "workloads"), NULL);
 }
 
 static int gpu_list(struct cli *cli, char **arguments)
@@ -128,24 +119,6 @@ static int gpu_top(struct cli *cli, char **arguments)
         return r < 0 ? r : print_listing(cli, &listing, answer);
 }
 
-/* "/v1/gpus/NAME" and what follows; the caller owns *ret_path. */
-static int gpu_path(struct cli *cli, const char *name, const char *rest, char **ret_path)
-{
-        _cleanup_(freep) char *escaped = NULL;
-        char *path;
-        int r;
-
-        if (*name == '\0')
-                return cli_fail(cli, -EINVAL, "the name of a device or workload is not empty");
-        r = client_escape(cli, name, &escaped);
-        if (r < 0)
-                return r;
-        if (asprintf(&path, "/v1/gpus/%s%s", escaped, rest) < 0)
-                return cli_fail(cli, -ENOMEM, "out of memory");
-        *ret_path = path;
-        return 0;
-}
-
 /* A line a member that is no list; then a line an element of the workload's devices. */
 static int print_details(struct cli *cli, const json_t *answer)
 {
@@ -175,19 +148,8 @@ static int gpu_show(struct cli *cli, char **arguments)
         _cleanup_(freep) char *path = NULL;
         int r;
 
-        r = gpu_path(cli, arguments[0], "", &path);
+        r = client_path(cli, &gpus, arguments[0], "", &path);
         return r < 0 ? r : show(cli, path, print_details);
-}
-
-static int print_why(struct cli *cli, const json_t *answer)
-{
-        _cleanup_(freep) char *text = strdup(member_text(answer, "text"));
-
-        if (!text)
-                return cli_fail(cli, -ENOMEM, "out of memory");
-        make_printable(text);
-        print_wrapped(text);
-        return 0;
 }
 
 static int gpu_why(struct cli *cli, char **arguments)
@@ -195,8 +157,8 @@ static int gpu_why(struct cli *cli, char **arguments)
         _cleanup_(freep) char *path = NULL;
         int r;
 
-        r = gpu_path(cli, arguments[0], "/why", &path);
-        return r < 0 ? r : show(cli, path, print_why);
+        r = client_path(cli, &gpus, arguments[0], "/why", &path);
+        return r < 0 ? r : show(cli, path, print_text_member);
 }
 
 static const struct command commands[] = {

@@ -5,8 +5,9 @@
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/policy_details.h"
-#include "cli/printable.h"
 #include "cli/table.h"
+
+static const struct collection policies = { "/v1/policies", "a policy's name" };
 
 static void cell_activity(struct table *table, const json_t *policy)
 {
@@ -18,19 +19,6 @@ static void cell_activity(struct table *table, const json_t *policy)
                 table_cell(table, "idle for %s", member_duration(idle, "idle_seconds", duration));
         else
                 table_cell(table, "%s", verdict);
-}
-
-/* The first of a list, and how many more there are; with @member, of a list of objects. */
-static void cell_first_of(struct table *table, const json_t *list, const char *member)
-{
-        const json_t *first = json_array_get(list, 0);
-        const char *text = member ? member_text(first, member) : json_string_value(first);
-        size_t n = json_array_size(list);
-
-        if (n > 1)
-                table_cell(table, "%s +%zu", text, n - 1);
-        else
-                table_cell(table, "%s", n == 1 && text ? text : "");
 }
 
 static void policy_row(struct table *table, const json_t *policy)
@@ -54,42 +42,13 @@ static int policy_list(struct cli *cli, char **arguments)
         return show_list(cli, &listing);
 }
 
-/* "/v1/policies/NAME" and what follows; the caller owns *ret_path. */
-static int policy_path(struct cli *cli, const char *name, const char *rest, char **ret_path)
-{
-        _cleanup_(freep) char *escaped = NULL;
-        char *path;
-        int r;
-
-        if (*name == '\0')
-                return cli_fail(cli, -EINVAL, "a policy's name is not empty");
-        r = client_escape(cli, name, &escaped);
-        if (r < 0)
-                return r;
-        if (asprintf(&path, "/v1/policies/%s%s", escaped, rest) < 0)
-                return cli_fail(cli, -ENOMEM, "out of memory");
-        *ret_path = path;
-        return 0;
-}
-
 static int policy_show(struct cli *cli, char **arguments)
 {
         _cleanup_(freep) char *path = NULL;
         int r;
 
-        r = policy_path(cli, arguments[0], "", &path);
+        r = client_path(cli, &policies, arguments[0], "", &path);
         return r < 0 ? r : show(cli, path, policy_print_details);
-}
-
-static int print_why(struct cli *cli, const json_t *answer)
-{
-        _cleanup_(freep) char *text = strdup(member_text(answer, "text"));
-
-        if (!text)
-                return cli_fail(cli, -ENOMEM, "out of memory");
-        make_printable(text);
-        print_wrapped(text);
-        return 0;
 }
 
 static int policy_why(struct cli *cli, char **arguments)
@@ -97,8 +56,8 @@ static int policy_why(struct cli *cli, char **arguments)
         _cleanup_(freep) char *path = NULL;
         int r;
 
-        r = policy_path(cli, arguments[0], "/why", &path);
-        return r < 0 ? r : show(cli, path, print_why);
+        r = client_path(cli, &policies, arguments[0], "/why", &path);
+        return r < 0 ? r : show(cli, path, print_text_member);
 }
 
 static int ask(struct cli *cli, const char *name, const char *what)
@@ -107,7 +66,7 @@ static int ask(struct cli *cli, const char *name, const char *what)
         _cleanup_(freep) char *path = NULL;
         int r;
 
-        r = policy_path(cli, name, what, &path);
+        r = client_path(cli, &policies, name, what, &path);
         if (r < 0)
                 return r;
         r = client_post(cli, path, &answer);

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/printable.h"
 #include "cli/table.h"
 
 enum { COLUMNS_DEFAULT = 80, COLUMNS_MIN = 20, REAL_DIGITS = 15 };
@@ -144,4 +145,27 @@ int member_joined(struct cli *cli, const json_t *object, const char *name, const
         }
         *ret_text = text;
         return 0;
+}
+
+int print_text_member(struct cli *cli, const json_t *answer)
+{
+        _cleanup_(freep) char *text = strdup(member_text(answer, "text"));
+
+        if (!text)
+                return cli_fail(cli, -ENOMEM, "out of memory");
+        make_printable(text);
+        print_wrapped(text);
+        return 0;
+}
+
+void cell_first_of(struct table *table, const json_t *list, const char *member)
+{
+        const json_t *first = json_array_get(list, 0);
+        const char *text = member ? member_text(first, member) : json_string_value(first);
+        size_t n = json_array_size(list);
+
+        if (n > 1)
+                table_cell(table, "%s +%zu", text, n - 1);
+        else
+                table_cell(table, "%s", n == 1 && text ? text : "");
 }

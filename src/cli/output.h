@@ -29,6 +29,11 @@ int print_listing(struct cli *cli, const struct listing *listing, const json_t *
 /* Prints @text with lines of at most as many columns as the terminal has, 80 where stdout is none. */
 void print_wrapped(const char *text);
 
+/* For show(): the answer's member "text", wrapped. */
+int print_text_member(struct cli *cli, const json_t *answer);
+/* The first of a list, and how many more there are; with @member, of a list of objects. */
+void cell_first_of(struct table *table, const json_t *list, const char *member);
+
 const char *member_text(const json_t *object, const char *name);
 double member_number(const json_t *object, const char *name);
 long long member_integer(const json_t *object, const char *name);
