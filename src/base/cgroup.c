@@ -241,3 +241,15 @@ int cgroup_make(const char *path)
                 return -errno;
         return 0;
 }
+
+int cgroup_id(const char *cgroup, uint64_t *ret_id)
+{
+        struct stat status;
+
+        if (stat(cgroup, &status) < 0)
+                return -errno;
+        if (!S_ISDIR(status.st_mode))
+                return -ENOTDIR;
+        *ret_id = status.st_ino;
+        return 0;
+}

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 
+#include "base/cgroup.h"
 #include "base/log.h"
 #include "base/macros.h"
 #include "bpf/describe.h"
@@ -219,24 +219,11 @@ static int find_room(const struct gpu_calls *calls, const char *cgroup)
         return 0;
 }
 
-/* kernfs numbers inodes by cgroup ids on 64-bit machines. */
-static int cgroup_id_of(const char *cgroup, uint64_t *ret_id)
-{
-        struct stat status;
-
-        if (stat(cgroup, &status) < 0)
-                return -errno;
-        if (!S_ISDIR(status.st_mode))
-                return -ENOTDIR;
-        *ret_id = status.st_ino;
-        return 0;
-}
-
 static int workload_start(struct gpu_workload *workload, const char *cgroup)
 {
         int r;
 
-        r = cgroup_id_of(cgroup, &workload->cgroup_id);
+        r = cgroup_id(cgroup, &workload->cgroup_id);
         if (r < 0)
                 return r;
         workload->cgroup = strdup(cgroup);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/cgroup.h"
@@ -31,18 +30,19 @@ static int watch_cgroup(struct managed *managed)
         struct context *context = managed->context;
         struct workload_port ports[POLICY_FRONTENDS_MAX];
         struct workload_settings settings;
-        struct stat cgroup;
+        uint64_t id;
         int r;
 
         r = cgroup_make(managed->cgroup);
         if (r < 0)
                 return r;
-        if (stat(managed->cgroup, &cgroup) < 0)
-                return -errno;
-        if (managed->workload && managed->cgroup_id == cgroup.st_ino)
+        r = cgroup_id(managed->cgroup, &id);
+        if (r < 0)
+                return r;
+        if (managed->workload && managed->cgroup_id == id)
                 return 0;
 
-        managed->cgroup_id = cgroup.st_ino; /* the inode number of a cgroup2 directory is the cgroup's id on 64-bit kernels */
+        managed->cgroup_id = id;
         managed->workload = workload_free(managed->workload, false);
         settings_of(managed->policy, ports, &settings);
         return workload_new(context->activity, &settings, managed->cgroup, managed, &managed->workload);
