@@ -15,14 +15,15 @@ import workloads
 from clients import Audit, api_time
 from kubernetes_setting import CLIENT_NODE, ask
 from kubernetes_wakes import PERIOD_1
-from lullcluster import layout, objects
+from lullcluster import layout, objects, up
 
 CYCLES = 5
 FEW, MANY = 100, 1000
 MAKERS = 8  # at once
 IDLE_SECONDS = 120
 REFERENCE_SECONDS = 60
-SETTLE_SECONDS = 20  # after the API server was restarted for its audit log
+QUIET_SECONDS = 3  # without a request: what was begun is done
+QUIET_TIMEOUT = 60
 HOUR = 3600
 WARM_ROUNDS = 20
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -40,23 +41,40 @@ class Record:
         directory = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
         self.audit = self.stack.enter_context(Audit(self.setting.cluster, directory))
         self.setting.lull.ready()
-        time.sleep(SETTLE_SECONDS)
+        self.until_quiet()
         return self
 
     def __exit__(self, *details):
         return self.stack.__exit__(*details)
 
-    def counts(self, since, until):
-        """{"agent" or "controller": Counter of "patch scaletozeros/status" and the like}"""
-        found = {"agent": collections.Counter(), "controller": collections.Counter()}
+    def requests(self):
+        """(when it was received, "agent" or "controller", "patch scaletozeros/status" or the like) of each"""
         for line in self.audit.path.read_text(encoding="utf-8").splitlines():
             event = json.loads(line)
             account = self.ACCOUNT.match(event["user"].get("username", ""))
-            if account and event["stage"] == "RequestReceived" and since <= api_time(event["requestReceivedTimestamp"]) < until:
+            if account and event["stage"] == "RequestReceived":
                 reference = event.get("objectRef", {})
                 resource = "/".join(filter(None, (reference.get("resource", event["requestURI"]), reference.get("subresource"))))
-                found[account[1]][f"{event['verb']} {resource}"] += 1
+                yield api_time(event["requestReceivedTimestamp"]), account[1], f"{event['verb']} {resource}"
+
+    def counts(self, since, until):
+        """{"agent" or "controller": Counter of requests}"""
+        found = {"agent": collections.Counter(), "controller": collections.Counter()}
+        for received, role, request in self.requests():
+            if since <= received < until:
+                found[role][request] += 1
         return found
+
+    def until_quiet(self):
+        """Until nothing follows any more from what was done: Leases are renewed all the time."""
+        began = time.time()
+        while time.time() < began + QUIET_TIMEOUT:
+            newest = max((received for received, _, request in self.requests() if not request.endswith(" leases")), default=0)
+            remaining = max(began, newest) + QUIET_SECONDS - time.time()
+            if remaining <= 0:
+                return
+            time.sleep(remaining)
+        raise TimeoutError(f"lull's pods did not stop to write within {QUIET_TIMEOUT} s")
 
 
 def describe(counts, per):
@@ -72,17 +90,26 @@ def policies(setting):
     return f"/apis/lull.dev/v1alpha1/namespaces/{setting.namespace}/scaletozeros"
 
 
-def cycle(setting, sleeper):
+def until_let_go(setting, name):
+    """A wake is over when no node holds anything for it any more."""
+    setting.lull.until_policy(setting.namespace, lambda policy: policy["status"]["phase"] == "Awake" and not policy["status"]["endpoints"],
+                              name=name)
+    for node in setting.cluster.nodes:
+        up.await_true(lambda node=node: not setting.lull.holds(node, setting.namespace, name, ""),
+                      f"the agent on {node}, to hold {name} no longer,", 20)
+
+
+def cycle(setting, record, sleeper):
     """One wake and one sleep: when each began, and the last one ended."""
     moments = [time.time()]
     ask(setting.client, sleeper.address)
-    sleeper.until_phase("Awake")
-    time.sleep(15)  # endpoints stay in the status for 10 s
+    until_let_go(setting, sleeper.name)
+    record.until_quiet()
     moments.append(time.time())
     annotate(setting, sleeper.name, "lull.dev/sleep")
     sleeper.until_phase("Asleep")
     setting.until_gone(sleeper.name)
-    time.sleep(3)
+    record.until_quiet()
     return [*moments, time.time()]
 
 
@@ -90,7 +117,7 @@ def measure_requests(report, setting):
     """Of all agents and both controllers together, less what they ask for when nothing happens."""
     sleeper = setting.with_lull("cycle", PERIOD_1)
     with Record(setting) as record:
-        cycles = [cycle(setting, sleeper) for _ in range(CYCLES)]
+        cycles = [cycle(setting, record, sleeper) for _ in range(CYCLES)]
         idle_since = time.time()
         time.sleep(REFERENCE_SECONDS)
         idle = record.counts(idle_since, time.time())
@@ -141,6 +168,11 @@ def each_pod(setting, function):
     return {role: [function(setting, pod) for pod in pods] for role, pods in setting.pods().items()}
 
 
+def holding(setting, node):
+    """For how many policies that node's agent holds first packets."""
+    return sum(policy["held"]["holding"] for policy in setting.lull.agent_says(node, "/v1/policies")["policies"])
+
+
 def make_sleepers(setting, first, last):
     def make(number):
         name = f"sleeper-{number}"
@@ -150,7 +182,8 @@ def make_sleepers(setting, first, last):
         list(pool.map(make, range(first, last)))
     setting.api.until(policies(setting), lambda policies: len(policies) == last and all(
         policy.get("status", {}).get("phase") == "Asleep" for policy in policies.values()), 300)
-    time.sleep(5)
+    for node in setting.cluster.nodes:
+        up.await_true(lambda node=node: holding(setting, node) == last, f"the agent on {node}, to hold {last} policies,", 60)
 
 
 def measure_idle(report, setting):
@@ -160,7 +193,6 @@ def measure_idle(report, setting):
     add_memory(report, setting, MANY, None)  # the budget is for 100 and for 10,000
 
     with Record(setting) as record:
-        time.sleep(30)  # after the API server's restart
         cpu, octets, began, since = each_pod(setting, cpu_seconds), node_octets(setting), time.monotonic(), time.time()
         time.sleep(IDLE_SECONDS)
         seconds, until = time.monotonic() - began, time.time()
@@ -191,8 +223,7 @@ def measure_warm(report, setting):
     managed = setting.with_lull("managed", PERIOD_1)
     addresses = {"lull": managed.address, "none": setting.without_lull("none", PERIOD_1, replicas=1)}
     ask(setting.client, managed.address)
-    managed.until_phase("Awake")
-    time.sleep(12)  # until the node holds nothing any more
+    until_let_go(setting, managed.name)
     for name in ("managed", "none"):
         [pod] = setting.cluster.ready_pods(setting.namespace, 1, f"app={name}")
         os.sched_setaffinity(setting.cluster.container_pid(pod), {0})
