@@ -20,7 +20,7 @@ GO_VERSION = "1.26.8"  # the newest that one of the modules asks for
 KUBERNETES_VERSION = "1.37.2"
 KUBERNETES_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl")
 LONGEST = "kubernetes"
-# Its compiler collects garbage less often than memory asks for: a sixth of its time.
+# The compiler collects garbage less often than memory asks for: a sixth of its time.
 COMPILER = {"GOFLAGS": "", "GOWORK": "off", "GOGC": "400"}
 CNI_PROGRAMS = ("ptp", "bridge", "host-local", "loopback", "portmap")
 
@@ -136,11 +136,11 @@ def go_command():
 def build(module, into):
     go, toolchain = go_command()
     environment = {**os.environ, **COMPILER, "CGO_ENABLED": str(int(module.cgo)), "GOTOOLCHAIN": toolchain}
-    flags = " ".join(["-s", "-w", *(f"-X {variable}" for variable in module.variables)])
-    # "go build tool" writes into a directory only if it is said to be one.
+    linker = " ".join(["-s", "-w", *(f"-X {variable}" for variable in module.variables)])
+    # "go build tool" writes into a directory only if it is said to be one. What the linker would strip is not made.
     nice = 10 if module.name == LONGEST else 19
-    subprocess.run(["nice", "-n", str(nice), go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", flags,
-                    "-tags", ",".join(module.tags), "-o", f"{into}/", *module.packages],
+    subprocess.run(["nice", "-n", str(nice), go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", linker,
+                    "-gcflags", "all=-dwarf=false", "-tags", ",".join(module.tags), "-o", f"{into}/", *module.packages],
                    check=True, cwd=MODULES / module.name, env=environment)
     for link in module.links:
         (into / link).symlink_to(module.programs[0])
