@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kube/fields.h"
+#include "kube/pod_devices.h"
 #include "kube/resource.h"
 
 struct kube_pod *kube_pod_free(struct kube_pod *pod)
@@ -15,6 +16,7 @@ struct kube_pod *kube_pod_free(struct kube_pod *pod)
         free(pod->owner_kind);
         free(pod->owner_name);
         free(pod->owner_uid);
+        pod_devices_done(pod);
         free(pod);
         return NULL;
 }
@@ -90,6 +92,8 @@ int kube_pod_read(const json_t *object, struct kube_pod **ret_pod, const char **
         pod->labels = labels ? json_incref((json_t *)labels) : NULL;
         owner_read(&reader, object, pod);
         addresses_read(&reader, status, pod);
+        pod->started_realtime_ns = field_time(&reader, status, "startTime", "status.startTime");
+        pod_devices_read(&reader, spec, status, pod);
         if (reader.failed < 0) {
                 *ret_field = reader.field;
                 return reader.failed;

@@ -21,6 +21,10 @@ enum {
         KUBE_SLICE_PORTS_MAX = 256,
         KUBE_ENDPOINT_ADDRESSES_MAX = 100, /* the API's own */
         KUBE_POD_ADDRESSES_MAX = 8,
+        KUBE_POD_CONTAINERS_MAX = 1024,
+        KUBE_POD_GPU_REQUESTS_MAX = 16, /* different resources */
+        KUBE_POD_GPUS_MAX = 1024,       /* of one resource; more count as that many */
+        KUBE_POD_CLAIMS_MAX = 256,
 };
 
 struct kube_metadata {
@@ -103,6 +107,11 @@ struct kube_lease {
         char *acquire_time, *renew_time; /* as written, "" when absent; compared for equality only */
 };
 
+struct kube_gpu_request { /* of a device plugin's resource */
+        char *resource;   /* "nvidia.com/gpu" */
+        uint32_t count;   /* 1 or more */
+};
+
 struct kube_pod {
         struct kube_metadata metadata;
         char *node;  /* "" before it is scheduled */
@@ -113,6 +122,11 @@ struct kube_pod {
         char *owner_kind, *owner_name, *owner_uid; /* the controller, or NULL */
         struct address addresses[KUBE_POD_ADDRESSES_MAX];
         size_t n_addresses;
+        uint64_t started_realtime_ns;          /* when its kubelet took it up; 0: not yet */
+        struct kube_gpu_request *gpu_requests; /* what all its containers have at once, without what claims provide instead */
+        size_t n_gpu_requests;
+        char **claims; /* names of its ResourceClaims that are there, in its namespace */
+        size_t n_claims;
 };
 
 int kube_metadata_read(const json_t *object, struct kube_metadata *ret_metadata, const char **ret_field);
