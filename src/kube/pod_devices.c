@@ -6,19 +6,25 @@
 
 /* Extended resources that are GPUs or parts of one, each unit a device node to open. Those that grant memory or time of a device beside
  * such a unit (gpu.intel.com/millicores) are left out: they are no further device. */
-static const struct {
+struct gpu_resource {
         const char *name;
-        bool prefix;
-} gpu_resources
-        [] = {
-                { "nvidia.com/gpu", false },     { "nvidia.com/gpu.shared", false }, /* time-sliced, where it is renamed */
-                { "nvidia.com/mig-", true },                                         /* "nvidia.com/mig-1g.10gb" */
-                { "amd.com/gpu", false },        { "amd.com/gpu-", true },
-                { "amd.com/spx_", true }, /* partitions: "amd.com/cpx_nps4" */
-                { "amd.com/dpx_", true },        { "amd.com/tpx_", true },
-                { "amd.com/qpx_", true },        { "amd.com/cpx_", true },
-                { "gpu.intel.com/i915", false }, { "gpu.intel.com/xe", false },
-        };
+        bool prefix; /* any that begins so */
+        bool parts;  /* several units may be of one device */
+};
+static const struct gpu_resource gpu_resources[] = {
+        { .name = "nvidia.com/gpu" },
+        { .name = "nvidia.com/gpu.shared", .parts = true }, /* time-sliced, where that is renamed */
+        { .name = "nvidia.com/mig-", .prefix = true, .parts = true },
+        { .name = "amd.com/gpu" },
+        { .name = "amd.com/gpu-", .prefix = true },
+        { .name = "amd.com/spx_", .prefix = true, .parts = true }, /* "amd.com/cpx_nps4" */
+        { .name = "amd.com/dpx_", .prefix = true, .parts = true },
+        { .name = "amd.com/tpx_", .prefix = true, .parts = true },
+        { .name = "amd.com/qpx_", .prefix = true, .parts = true },
+        { .name = "amd.com/cpx_", .prefix = true, .parts = true },
+        { .name = "gpu.intel.com/i915", .parts = true }, /* the plugin can share each device out */
+        { .name = "gpu.intel.com/xe", .parts = true },
+};
 
 struct sum { /* of one resource over the containers, as the scheduler sums up */
         const char *resource;
@@ -36,15 +42,15 @@ struct summing {
 
 enum container_kind { CONTAINER_MAIN, CONTAINER_INIT, CONTAINER_SIDECAR };
 
-static bool is_gpu(const char *resource)
+static const struct gpu_resource *find_gpu(const char *resource)
 {
         for (size_t i = 0; i < ELEMENTSOF(gpu_resources); i++) {
                 const char *name = gpu_resources[i].name;
 
                 if (gpu_resources[i].prefix ? strncmp(resource, name, strlen(name)) == 0 : strcmp(resource, name) == 0)
-                        return true;
+                        return &gpu_resources[i];
         }
-        return false;
+        return NULL;
 }
 
 /* A quantity of something that cannot be divided: "2", and "1k" for what the server was given as "1000". */
@@ -104,7 +110,7 @@ static void add_container(struct summing *summing, const json_t *container, enum
                 struct sum *sum;
                 uint64_t count;
 
-                if (!is_gpu(resource) || is_provided_by_claim(summing, name ? name : "", resource))
+                if (!find_gpu(resource) || is_provided_by_claim(summing, name ? name : "", resource))
                         continue;
                 if (count_parse(json_string_value(value), &count) < 0) {
                         field_fail(summing->reader, -EBADMSG, field);
@@ -161,6 +167,7 @@ static void requests_keep(const struct summing *summing, struct kube_pod *pod)
                         field_fail(summing->reader, -ENOMEM, "spec.containers");
                         return;
                 }
+                request->parts = find_gpu(sum->resource)->parts;
                 request->count = (uint32_t)MIN(count, (uint64_t)KUBE_POD_GPUS_MAX);
                 pod->n_gpu_requests++;
         }

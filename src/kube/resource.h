@@ -110,6 +110,7 @@ struct kube_lease {
 struct kube_gpu_request { /* of a device plugin's resource */
         char *resource;   /* "nvidia.com/gpu" */
         uint32_t count;   /* 1 or more */
+        bool parts;       /* of devices: one device may be all of them */
 };
 
 struct kube_pod {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever lull's own objects say: an answer, no crash, no leak; and what was read, written and read again is the same. */
+/* Whatever lull's own objects say, pods, and what tells of their devices: an answer, no crash, no leak; and what was read, written and read again is the same. */
 #include <assert.h>
 #include <string.h>
 
 #include "kube/node_activity.h"
+#include "kube/pod_allocations.h"
 #include "kube/scale_to_zero.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -65,6 +66,32 @@ static void check_node_activity(const json_t *source)
         json_decref(copy);
 }
 
+static const struct kube_resource_claim *the_claim(const char *namespace, const char *name, void *userdata)
+{
+        return userdata;
+}
+
+/* One object as a pod, its claim and a slice. */
+static void check_devices(const json_t *source)
+{
+        _cleanup_(kube_pod_freep) struct kube_pod *pod = NULL;
+        _cleanup_(kube_resource_claim_freep) struct kube_resource_claim *claim = NULL;
+        _cleanup_(kube_resource_slice_freep) struct kube_resource_slice *slice = NULL;
+        struct pod_allocations_view view = { .claim = the_claim };
+        struct pod_allocations allocations;
+        const char *field = NULL;
+
+        assert(kube_resource_claim_read(source, &claim, &field) == 0 || field);
+        assert(kube_resource_slice_read(source, &slice, &field) == 0 || field);
+        if (kube_pod_read(source, &pod, &field) < 0)
+                return;
+        view.userdata = claim;
+        view.slices = (const struct kube_resource_slice *const *)&slice;
+        view.n_slices = slice ? 1 : 0;
+        assert(pod_allocations_read(pod, &view, &allocations) == 0 && allocations.n <= GPU_ALLOCATIONS_MAX);
+        pod_allocations_done(&allocations);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         json_t *source = json_loadb((const char *)data, size, JSON_ALLOW_NUL, NULL);
@@ -75,6 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         check_scale_to_zero(source);
         check_node_activity(source);
+        check_devices(source);
         json_decref(source);
         return 0;
 }

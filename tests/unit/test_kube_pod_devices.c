@@ -37,22 +37,22 @@ static void gpus_are_known_by_the_names_of_their_resources(void **state)
 {
         static const struct {
                 const char *resource;
-                bool gpu;
+                bool gpu, parts;
         } rows[] = {
-                { "nvidia.com/gpu", true },
-                { "nvidia.com/gpu.shared", true },
-                { "nvidia.com/mig-1g.10gb", true },
-                { "amd.com/gpu", true },
-                { "amd.com/gpu-mi300x", true },
-                { "amd.com/cpx_nps4", true },
-                { "gpu.intel.com/i915", true },
-                { "gpu.intel.com/xe", true },
-                { "gpu.intel.com/millicores", false }, /* of a device that is requested beside it */
-                { "gpu.intel.com/i915_monitoring", false },
-                { "nvidia.com/gpumem", false },
-                { "example.com/nvidia.com", false },
-                { "cpu", false },
-                { "memory", false },
+                { "nvidia.com/gpu", true, false },
+                { "nvidia.com/gpu.shared", true, true },
+                { "nvidia.com/mig-1g.10gb", true, true },
+                { "amd.com/gpu", true, false },
+                { "amd.com/gpu-mi300x", true, false },
+                { "amd.com/cpx_nps4", true, true },
+                { "gpu.intel.com/i915", true, true },
+                { "gpu.intel.com/xe", true, true },
+                { "gpu.intel.com/millicores", false, false }, /* of a device that is requested beside it */
+                { "gpu.intel.com/i915_monitoring", false, false },
+                { "nvidia.com/gpumem", false, false },
+                { "example.com/nvidia.com", false, false },
+                { "cpu", false, false },
+                { "memory", false, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -65,6 +65,8 @@ static void gpus_are_known_by_the_names_of_their_resources(void **state)
                 assert_int_equal(read_pod(rest, &pod, &field), 0);
                 assert_int_equal(requested(pod, rows[i].resource), rows[i].gpu ? 2 : 0);
                 assert_int_equal(pod->n_gpu_requests, rows[i].gpu ? 1 : 0);
+                if (rows[i].gpu)
+                        assert_int_equal(pod->gpu_requests[0].parts, rows[i].parts);
         }
 }
 
