@@ -119,7 +119,31 @@ static int gpu_top(struct cli *cli, char **arguments)
         return r < 0 ? r : print_listing(cli, &listing, answer);
 }
 
-/* A line a member that is no list; then a line an element of the workload's devices. */
+/* "allocation           nvidia.com/gpu: 2, 1 of them never opened: ..." a line, and "disagreement         ..." */
+static void print_allocations(const json_t *answer)
+{
+        json_t *allocation, *text;
+        size_t i;
+
+        json_array_foreach(json_object_get(answer, "allocations"), i, allocation) {
+                printf("%-20s %s: %lld", "allocation", member_text(allocation, "name"), member_integer(allocation, "count"));
+                if (json_is_string(json_object_get(allocation, "device")))
+                        printf(", %s", member_text(allocation, "device"));
+                if (member_integer(allocation, "unopened") > 0)
+                        printf(", %lld of them never opened: %s: %s", member_integer(allocation, "unopened"),
+                               member_text(allocation, "state"), member_text(allocation, "reason"));
+                putchar('\n');
+        }
+        json_array_foreach(json_object_get(answer, "disagreement"), i, text)
+                printf("%-20s %s\n", "disagreement", json_string_value(text));
+}
+
+static bool has_lines_of_its_own(const char *name)
+{
+        return strcmp(name, "devices") == 0 || strcmp(name, "allocations") == 0 || strcmp(name, "disagreement") == 0;
+}
+
+/* A line a member that is no list; then a line an element of the workload's devices, of what is allocated to it, and of what differs. */
 static int print_details(struct cli *cli, const json_t *answer)
 {
         json_t *value, *use;
@@ -132,7 +156,7 @@ static int print_details(struct cli *cli, const json_t *answer)
 
                 if (!text)
                         return cli_fail(cli, -ENOMEM, "out of memory");
-                if (strcmp(name, "devices") == 0)
+                if (has_lines_of_its_own(name))
                         continue;
                 make_printable(text);
                 printf("%-20s %s\n", name, *text ? text : "-");
@@ -140,6 +164,7 @@ static int print_details(struct cli *cli, const json_t *answer)
         json_array_foreach(json_object_get(answer, "devices"), i, use)
                 printf("%-20s %s: %s: %s\n", "device", member_text(use, "device"), member_text(use, "state"),
                        member_text(use, "reason"));
+        print_allocations(answer);
         return 0;
 }
 

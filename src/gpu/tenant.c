@@ -11,6 +11,17 @@
 
 static const char kfd_root[] = "/sys/class/kfd/kfd";
 
+void gpu_tenant_set_rules(struct gpu_tenant *tenant, const struct gpu_rules *rules)
+{
+        const struct gpu_rules *others = &tenant->watch->rules;
+
+        tenant->rules = *rules;
+        if (tenant->rules.unused_after_ns == 0)
+                tenant->rules.unused_after_ns = others->unused_after_ns;
+        if (tenant->rules.stuck_after_ns == 0)
+                tenant->rules.stuck_after_ns = others->stuck_after_ns;
+}
+
 int tenant_make(struct gpu_watch *watch, const struct gpu_tenant_config *config, bool found, struct gpu_tenant **ret_tenant)
 {
         struct gpu_tenant *tenant = calloc(1, sizeof(*tenant));
@@ -20,7 +31,7 @@ int tenant_make(struct gpu_watch *watch, const struct gpu_tenant_config *config,
                 return -ENOMEM;
         tenant->watch = watch;
         tenant->found = found;
-        tenant->rules = config->rules;
+        gpu_tenant_set_rules(tenant, &config->rules);
         tenant->open_requests = config->open_requests;
         tenant->userdata = config->userdata;
         TAILQ_INSERT_TAIL(&watch->tenants, tenant, entry);
@@ -47,17 +58,13 @@ struct gpu_tenant *gpu_tenant_free(struct gpu_tenant *tenant)
         gpu_workload_free(tenant->calls);
         for (size_t i = 0; i < tenant->n_uses; i++)
                 drm_usage_free(tenant->uses[i].drm);
+        allotments_done(tenant);
         free(tenant->uses);
         free(tenant->pids);
         free(tenant->name);
         free(tenant->cgroup);
         free(tenant);
         return NULL;
-}
-
-void gpu_tenant_set_rules(struct gpu_tenant *tenant, const struct gpu_rules *rules)
-{
-        tenant->rules = *rules;
 }
 
 static int compare_pids(const void *a, const void *b)
@@ -302,52 +309,78 @@ void tenant_read(struct gpu_tenant *tenant)
         read_io(tenant, cgroup_fd, now_ns);
 }
 
-static void account(struct gpu_use *use, double seconds)
+static void account(struct gpu_seconds *sum, enum gpu_state state, double seconds)
 {
-        if (use->n_open == 0)
-                return;
-        use->seconds.allocated += seconds;
-        switch (use->verdict.state) {
+        sum->allocated += seconds;
+        switch (state) {
         case GPU_ACTIVE:
         case GPU_STARTING:
-                use->seconds.active += seconds;
+                sum->active += seconds;
                 break;
         case GPU_QUIET:
         case GPU_CANDIDATE:
         case GPU_IDLE:
         case GPU_UNUSED:
-                use->seconds.idle += seconds;
+                sum->idle += seconds;
                 break;
         case GPU_STUCK:
         case GPU_UNKNOWN:
         case GPU_STATE_MAX:
-                use->seconds.unknown += seconds;
+                sum->unknown += seconds;
                 break;
         }
 }
 
+static void step_use(struct gpu_tenant *tenant, struct gpu_use *use, uint64_t now_ns, double seconds)
+{
+        struct gpu_evidence evidence;
+
+        evidence_of(tenant, use, now_ns, &evidence);
+        gpu_machine_step(&use->machine, &tenant->rules, &evidence, now_ns, &use->verdict);
+        if (use->n_open > 0 || use->allotted)
+                account(&use->seconds, use->verdict.state, seconds);
+}
+
+/* Devices that nobody has opened do nothing, from the first second on. */
+static void step_unopened(struct gpu_tenant *tenant, struct gpu_allotment *allotment, uint64_t now_ns, double seconds)
+{
+        struct gpu_evidence evidence = { .opens_known = tenant->looked_ns && tenant->look_error == 0 &&
+                                                        gpu_majors_any(&tenant->watch->majors) };
+
+        gpu_machine_step(&allotment->machine, &tenant->rules, &evidence, now_ns, &allotment->verdict);
+        account(&tenant->unopened, allotment->verdict.state == GPU_UNKNOWN ? GPU_UNKNOWN : GPU_UNUSED,
+                seconds * allotment->unopened);
+}
+
 void tenant_step(struct gpu_tenant *tenant)
 {
-        struct gpu_part parts[GPU_USES_MAX];
+        struct gpu_part parts[GPU_USES_MAX + GPU_ALLOCATIONS_MAX];
         uint64_t now_ns = now_monotonic_ns();
+        double seconds = tenant->stepped_ns ? (double)(now_ns - tenant->stepped_ns) / (double)NSEC_PER_SEC : 0;
+        size_t n = 0;
 
+        allotments_match(tenant);
         for (size_t i = 0; i < tenant->n_uses; i++) {
                 struct gpu_use *use = &tenant->uses[i];
-                struct gpu_evidence evidence;
 
-                evidence_of(tenant, use, now_ns, &evidence);
-                gpu_machine_step(&use->machine, &tenant->rules, &evidence, now_ns, &use->verdict);
-                if (tenant->stepped_ns)
-                        account(use, (double)(now_ns - tenant->stepped_ns) / (double)NSEC_PER_SEC);
-                parts[i] = (struct gpu_part){ use->device->name, &use->verdict };
+                step_use(tenant, use, now_ns, seconds);
+                parts[n++] = (struct gpu_part){ use->device->name, &use->verdict };
+        }
+        for (size_t i = 0; i < tenant->n_allotments; i++) {
+                struct gpu_allotment *allotment = &tenant->allotments[i];
+
+                if (allotment->unopened == 0)
+                        continue;
+                step_unopened(tenant, allotment, now_ns, seconds);
+                parts[n++] = (struct gpu_part){ allotment->name, &allotment->verdict };
         }
         tenant->stepped_ns = now_ns;
-        gpu_verdict_all(parts, tenant->n_uses, &tenant->verdict);
+        gpu_verdict_all(parts, n, &tenant->verdict);
 }
 
 struct gpu_seconds gpu_tenant_seconds(const struct gpu_tenant *tenant)
 {
-        struct gpu_seconds sum = { 0 };
+        struct gpu_seconds sum = tenant->unopened;
 
         for (size_t i = 0; i < tenant->n_uses; i++) {
                 const struct gpu_seconds *seconds = &tenant->uses[i].seconds;

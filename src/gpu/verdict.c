@@ -11,10 +11,8 @@
 #define QUIET_AFTER_NS (30 * NSEC_PER_SEC)
 #define CONFIRM_NS (60 * NSEC_PER_SEC)
 #define FRESH_NS (10 * NSEC_PER_SEC) /* NVML's ring of process samples wraps after that */
-#define UNUSED_AFTER_NS (1800 * NSEC_PER_SEC)
 #define START_HOLD_NS (600 * NSEC_PER_SEC)
 #define CPU_VETO_MAX_NS (7200 * NSEC_PER_SEC)
-#define STUCK_AFTER_NS (600 * NSEC_PER_SEC)
 #define FLAPPING_NS (600 * NSEC_PER_SEC)
 
 enum {
@@ -99,6 +97,16 @@ static bool source_counts(const struct step *step, enum gpu_source_kind kind)
 static uint64_t window(const struct gpu_rules *rules)
 {
         return MAX(rules->window_ns, COLD_STARTS_IN_WINDOW * rules->cold_start_ns) * MAX(rules->factor, 1u);
+}
+
+static uint64_t unused_after(const struct gpu_rules *rules)
+{
+        return rules->unused_after_ns ? rules->unused_after_ns : GPU_UNUSED_AFTER_NS;
+}
+
+static uint64_t stuck_after(const struct gpu_rules *rules)
+{
+        return rules->stuck_after_ns ? rules->stuck_after_ns : GPU_STUCK_AFTER_NS;
 }
 
 static uint64_t start_hold(const struct gpu_rules *rules)
@@ -213,7 +221,7 @@ static bool is_stuck(struct step *step)
         if (machine->full_since_ns == 0 || !source_counts(step, GPU_SOURCE_CALLS) || !draws_little(step))
                 return false;
         for_ns = elapsed(since_ns, step->now_ns);
-        if (for_ns < STUCK_AFTER_NS)
+        if (for_ns < stuck_after(step->rules))
                 return false;
         say(step, "%u%% busy without a submission for %s, at %u%% of the power that it draws when it works",
             step->evidence->percent, duration_format(for_ns, duration),
@@ -247,7 +255,7 @@ static bool was_never_opened(struct step *step, enum gpu_state *ret_state)
         if (!step->evidence->opens_known) {
                 say(step, "it cannot be seen who has the device open");
                 *ret_state = GPU_UNKNOWN;
-        } else if (age_ns < UNUSED_AFTER_NS) {
+        } else if (age_ns < unused_after(step->rules)) {
                 say(step, "allocated %s ago and not opened yet", age);
                 *ret_state = GPU_STARTING;
         } else {

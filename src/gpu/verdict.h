@@ -14,13 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/time.h"
+
 enum gpu_state {
         GPU_STARTING, /* allocated or opened, and nothing has run yet */
         GPU_ACTIVE,
         GPU_QUIET,     /* nothing for 30 s */
         GPU_CANDIDATE, /* nothing for the whole window; being confirmed */
         GPU_IDLE,      /* confirmed */
-        GPU_UNUSED,    /* allocated for 30 min and never opened */
+        GPU_UNUSED,    /* allocated for half an hour and never opened */
         GPU_STUCK,     /* full load without a submission, at a fraction of the power: worth an alert, never idle */
         GPU_UNKNOWN,
         GPU_STATE_MAX,
@@ -57,10 +59,16 @@ struct gpu_evidence {
 };
 
 struct gpu_rules {
-        uint64_t window_ns;     /* idle.gpu.after; at least three cold starts are waited for */
-        uint64_t cold_start_ns; /* how long the workload takes to become ready; 0: not known */
-        unsigned factor;        /* gpu_window_factor(); 1 to 4 */
+        uint64_t window_ns;       /* idle.gpu.after; at least three cold starts are waited for */
+        uint64_t cold_start_ns;   /* how long the workload takes to become ready; 0: not known */
+        unsigned factor;          /* gpu_window_factor(); 1 to 4 */
+        uint64_t unused_after_ns; /* allocated for that long and never opened; 0: GPU_UNUSED_AFTER_NS */
+        uint64_t stuck_after_ns;  /* at full load for that long without a submission; 0: GPU_STUCK_AFTER_NS */
 };
+
+#define GPU_IDLE_AFTER_NS (1800 * NSEC_PER_SEC) /* where nobody says otherwise */
+#define GPU_UNUSED_AFTER_NS (1800 * NSEC_PER_SEC)
+#define GPU_STUCK_AFTER_NS (600 * NSEC_PER_SEC)
 
 enum { GPU_POWER_SAMPLES = 64 };
 

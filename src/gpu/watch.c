@@ -13,7 +13,6 @@
 #define TURN_NS (5 * NSEC_PER_SEC)
 #define TURN_WITHOUT_GPU_NS (30 * NSEC_PER_SEC)
 #define DRIVERS_NS NSEC_PER_SEC /* many tenants may be judged at once */
-#define FOUND_WINDOW_NS (1800 * NSEC_PER_SEC)
 
 enum { DRM_RENDER_FIRST = 128, DRM_RENDER_LAST = 191 };
 
@@ -142,9 +141,7 @@ static void find_tenant(struct gpu_watch *watch, pid_t pid)
         }
         tenant = tenant_of_cgroup(watch, cgroup);
         if (!tenant) {
-                struct gpu_tenant_config config = { .name = path[1] ? path + 1 : "/",
-                                                    .cgroup = cgroup,
-                                                    .rules = { .window_ns = FOUND_WINDOW_NS, .factor = 1 } };
+                struct gpu_tenant_config config = { .name = path[1] ? path + 1 : "/", .cgroup = cgroup, .rules = watch->rules };
 
                 if (watch->n_found == GPU_TENANTS_FOUND_MAX) {
                         if (!watch->told_of_bound)
@@ -241,12 +238,17 @@ static bool look_for_drivers(struct gpu_watch *watch)
         return true;
 }
 
+static unsigned count_devices(const struct gpu_tenant *tenant)
+{
+        return (unsigned)tenant->n_uses + allotments_unopened(tenant);
+}
+
 static bool has_devices(const struct gpu_watch *watch)
 {
         const struct gpu_tenant *tenant;
 
         TAILQ_FOREACH(tenant, &watch->tenants, entry)
-                if (tenant->n_uses > 0)
+                if (count_devices(tenant) > 0)
                         return true;
         return false;
 }
@@ -257,7 +259,7 @@ static void look(struct gpu_watch *watch)
         bool all = watch->turn++ % GPU_TURNS_BETWEEN == 0;
 
         TAILQ_FOREACH(tenant, &watch->tenants, entry)
-                if (all || tenant->n_uses > 0)
+                if (all || count_devices(tenant) > 0)
                         tenant_look(tenant);
         if (all)
                 list_drm_devices(watch);
@@ -279,6 +281,8 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
         if (gpu_majors_any(&watch->majors) || look_for_drivers(watch)) {
                 look(watch);
                 pause_ns = TURN_NS;
+        } else {
+                step_all(watch); /* what is allocated in spite of that is unknown */
         }
         sd_event_source_set_time(source, (now_monotonic_ns() + pause_ns) / NSEC_PER_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -293,6 +297,7 @@ int gpu_watch_new(const struct gpu_watch_config *config, struct gpu_watch **ret_
                 return -ENOMEM;
         watch->event = sd_event_ref(config->event);
         watch->find = config->find;
+        watch->rules = config->rules;
         TAILQ_INIT(&watch->tenants);
         r = text_replace(&watch->cgroup_root, config->cgroup_root);
         if (r >= 0)
@@ -339,7 +344,7 @@ unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_ver
 {
         struct gpu_watch *watch = tenant->watch;
 
-        if (!gpu_majors_any(&watch->majors) && !look_for_drivers(watch))
+        if (!gpu_majors_any(&watch->majors) && !look_for_drivers(watch) && count_devices(tenant) == 0)
                 return 0;
         tenant_look(tenant);
         tenant_read(tenant);
@@ -349,15 +354,15 @@ unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_ver
                 ret_verdict->state = GPU_UNKNOWN;
                 snprintf(ret_verdict->reason, sizeof(ret_verdict->reason), "its processes could not be looked at: %s",
                          strerror(-tenant->look_error));
-                return (unsigned)MAX(tenant->n_uses, (size_t)1);
+                return MAX(count_devices(tenant), 1u);
         }
-        return (unsigned)tenant->n_uses;
+        return count_devices(tenant);
 }
 
 unsigned gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict)
 {
         *ret_verdict = tenant->verdict;
-        return (unsigned)tenant->n_uses;
+        return count_devices(tenant);
 }
 
 void gpu_watch_metrics(struct gpu_watch *watch, void (*each)(const struct gpu_tenant_metrics *metrics, void *userdata),
@@ -372,9 +377,10 @@ void gpu_watch_metrics(struct gpu_watch *watch, void (*each)(const struct gpu_te
                         .seconds = gpu_tenant_seconds(tenant),
                         .submissions = tenant->read_calls ? tenant->reading.submissions : 0,
                         .devices = gpu_tenant_open_devices(tenant),
+                        .allocated = gpu_tenant_allocated_devices(tenant),
                 };
 
-                if (tenant->n_uses > 0)
+                if (count_devices(tenant) > 0)
                         each(&metrics, userdata);
         }
 }

@@ -6,7 +6,8 @@
  * looked through, and the calls, NVML and the kernel asked; the others are looked at twice a minute. On a machine without a GPU driver
  * nothing is done but to look for one twice a minute.
  *
- * A device that a tenant has had open once stays its device: when it was last used still counts after it was closed.
+ * A device that a tenant has had open once stays its device: when it was last used still counts after it was closed. What was allocated
+ * to a tenant is told by whoever knows, and each device of that counts as the tenant's before it is opened, too.
  */
 #pragma once
 
@@ -24,11 +25,13 @@ struct gpu_watch_config {
         sd_event *event;
         const char *cgroup_root; /* the cgroup2 mount */
         bool find;               /* tenants are found */
+        struct gpu_rules rules;  /* of those, and what the rules of others leave 0 */
 };
 
 enum {
         GPU_TENANTS_FOUND_MAX = 1024, /* further ones are not watched */
         GPU_USES_MAX = 64,            /* devices of one tenant */
+        GPU_ALLOCATIONS_MAX = 64,     /* of one tenant; further ones are left out */
 };
 
 /* Returns 0, or -errno after logging which step failed. */
@@ -47,13 +50,30 @@ int gpu_tenant_new(struct gpu_watch *watch, const struct gpu_tenant_config *conf
 struct gpu_tenant *gpu_tenant_free(struct gpu_tenant *tenant); /* accepts NULL, returns NULL */
 void gpu_tenant_set_rules(struct gpu_tenant *tenant, const struct gpu_rules *rules);
 
-/* Looks afresh. Returns how many devices it has: open, or had since it was made a tenant; 0 means that it has nothing to do with a GPU,
- * for certain. *ret_verdict, of all of them, is unknown where it could not be looked at, and then at least 1 is returned. */
+/* What somebody allocated to a tenant: so many devices by the name of their kind, as device plugins do, or one that is known, as DRA
+ * does. */
+struct gpu_allocation {
+        const char *name;   /* "nvidia.com/gpu", "gpu.nvidia.com/n1/gpu-0" */
+        const char *bus_id; /* "0000:65:00.0"; NULL: not known */
+        const char *uuid;   /* "GPU-..."; NULL: not known */
+        uint32_t count;     /* of devices; 1 for one that is known */
+        bool parts;         /* these are parts of devices, and one device may be all of them */
+        bool doubtful;      /* it is no GPU unless it turns out to be a device that is known here */
+        uint64_t since_ns;  /* it has been allocated and watched since then; 0: now */
+};
+/* Replaces what was told before; an allocation of the same name is the same one. Until the first call it is not known whether anything
+ * is allocated, and what a tenant has open is in no disagreement with that. Returns 0 or -ENOMEM. */
+int gpu_tenant_set_allocations(struct gpu_tenant *tenant, const struct gpu_allocation *allocations, size_t n);
+/* How many devices that is, or -ENODATA where it is not known. */
+int gpu_tenant_allocated_devices(const struct gpu_tenant *tenant);
+
+/* Looks afresh. Returns how many devices it has: open, had since it was made a tenant, or allocated and not opened yet; 0 means that it
+ * has nothing to do with a GPU, for certain. *ret_verdict, of all of them, is unknown where it could not be looked at, and then at least 1 is returned. */
 unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict);
 unsigned gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict); /* the same, as of the last look */
 
 struct gpu_seconds {                  /* monotonic; device times time */
-        double allocated;             /* open */
+        double allocated;             /* or open */
         double active, idle, unknown; /* idle: quiet ones and all that is more idle */
 };
 struct gpu_seconds gpu_tenant_seconds(const struct gpu_tenant *tenant);
@@ -70,6 +90,7 @@ struct gpu_tenant_metrics {
         struct gpu_seconds seconds;
         uint64_t submissions;
         unsigned devices; /* open */
+        int allocated;    /* negative: not known */
 };
 void gpu_watch_metrics(struct gpu_watch *watch, void (*each)(const struct gpu_tenant_metrics *metrics, void *userdata),
                        void *userdata);

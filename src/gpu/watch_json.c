@@ -19,8 +19,7 @@ static json_t *sources_json(uint32_t sources)
         return json;
 }
 
-/* State, reason and numbers of one verdict, into @json. */
-static void add_verdict(json_t *json, const struct gpu_verdict *verdict)
+void add_verdict_json(json_t *json, const struct gpu_verdict *verdict)
 {
         uint64_t now_ns = now_monotonic_ns(), since_ns = verdict->since_ns ? verdict->since_ns : now_ns;
 
@@ -38,7 +37,7 @@ static json_t *use_json(const struct gpu_use *use)
                                  (int)use->n_open, "percent", (int)use->percent);
 
         if (json)
-                add_verdict(json, &use->verdict);
+                add_verdict_json(json, &use->verdict);
         return json;
 }
 
@@ -66,39 +65,62 @@ json_t *gpu_tenant_json(struct gpu_tenant *tenant)
                          (int)gpu_tenant_open_devices(tenant), "cpu_cores", tenant->cpu_millicores / 1e3, "devices", uses, "calls",
                          calls_json(tenant), "gpu_seconds", "allocated", sum.allocated, "active", sum.active, "idle", sum.idle,
                          "unknown", sum.unknown);
-        if (json)
-                add_verdict(json, &tenant->verdict);
+        if (!json)
+                return NULL;
+        json_object_set_new(json, "allocations", allotments_json(tenant));
+        json_object_set_new(json, "disagreement", allotments_disagreement_json(tenant));
+        add_verdict_json(json, &tenant->verdict);
         return json;
 }
 
-/* The verdict of all tenants that have it open, who they are, and nothing where nobody has. */
+/* The verdict of a tenant on the device: on its use, or on an allocation that it never opened; NULL: it has nothing to do with it. */
+static const struct gpu_verdict *verdict_on(struct gpu_tenant *tenant, const struct gpu_device *device)
+{
+        const struct gpu_use *use = tenant_use(tenant, device);
+        const struct gpu_allotment *allotment = allotment_of(tenant, device);
+
+        if (use)
+                return use->n_open > 0 ? &use->verdict : NULL;
+        return allotment ? &allotment->verdict : NULL;
+}
+
+static void add_free(json_t *json, const struct gpu_device *device)
+{
+        json_object_set_new(json, "state", json_string(device->strangers ? "unknown" : "free"));
+        json_object_set_new(
+                json, "reason",
+                json_string(device->strangers ? "only processes that are not watched have it open" : "nobody has it open"));
+}
+
+/* Who has it open, to whom it is allocated, the verdict of all these, and nothing where there is nobody. */
 static void add_tenants(json_t *json, const struct gpu_watch *watch, const struct gpu_device *device)
 {
+        json_t *names = json_array(), *allocated = json_array();
         struct gpu_part parts[GPU_USES_MAX];
-        json_t *names = json_array();
         struct gpu_tenant *tenant;
         struct gpu_verdict all;
         size_t n = 0;
 
         TAILQ_FOREACH(tenant, &watch->tenants, entry) {
+                const struct gpu_verdict *verdict = verdict_on(tenant, device);
                 const struct gpu_use *use = tenant_use(tenant, device);
 
-                if (!use || use->n_open == 0)
-                        continue;
-                json_array_append_new(names, json_string(tenant->name));
-                if (n < ELEMENTSOF(parts))
-                        parts[n++] = (struct gpu_part){ tenant->name, &use->verdict };
+                if (use && use->n_open > 0)
+                        json_array_append_new(names, json_string(tenant->name));
+                if (allotment_of(tenant, device))
+                        json_array_append_new(allocated, json_string(tenant->name));
+                if (verdict && n < ELEMENTSOF(parts))
+                        parts[n++] = (struct gpu_part){ tenant->name, verdict };
         }
         json_object_set_new(json, "workloads", names);
+        json_object_set_new(json, "allocated_to", allocated);
+        json_object_set_new(json, "disagreement", device_disagreement_json(watch, device));
         json_object_set_new(json, "other_processes", json_integer(device->strangers));
         if (n > 0) {
                 gpu_verdict_all(parts, n, &all);
-                add_verdict(json, &all);
+                add_verdict_json(json, &all);
         } else {
-                json_object_set_new(json, "state", json_string(device->strangers ? "unknown" : "free"));
-                json_object_set_new(
-                        json, "reason",
-                        json_string(device->strangers ? "only processes that are not watched have it open" : "nobody has it open"));
+                add_free(json, device);
         }
 }
 
@@ -139,7 +161,7 @@ json_t *gpu_watch_json(struct gpu_watch *watch)
         for (size_t i = 0; i < watch->n_devices; i++)
                 json_array_append_new(devices, device_json(watch, watch->devices[i]));
         TAILQ_FOREACH(tenant, &watch->tenants, entry)
-                if (tenant->n_uses > 0)
+                if (tenant->n_uses > 0 || tenant->n_allotments > 0)
                         json_array_append_new(workloads, gpu_tenant_json(tenant));
         return json_pack("{so, so, so}", "devices", devices, "workloads", workloads, "sources", watch_sources_json(watch));
 }

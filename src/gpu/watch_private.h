@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the watch share: watch.c looks and keeps time, tenant.c has what belongs to one tenant, evidence.c makes evidence of
- * what was read, watch_json.c tells. */
+ * what was read, allocation.c compares what is allocated with what is open, watch_json.c tells. */
 #pragma once
 
 #include <sys/queue.h>
@@ -32,7 +32,19 @@ struct gpu_use { /* one tenant's of one device */
         uint32_t percent;
         struct drm_usage *drm; /* NULL for NVIDIA's */
         uint64_t kfd_since_ns, kfd_busy_ns;
+        bool allotted; /* of what is allocated to the tenant */
         struct gpu_seconds seconds;
+};
+
+struct gpu_allotment { /* a tenant's, as it was told */
+        char *name;
+        char bus_id[NVML_BUS_ID_SIZE], uuid[NVML_UUID_SIZE]; /* "": not known */
+        uint32_t count;
+        bool parts, doubtful;
+        struct gpu_device *device;  /* the one that it is; NULL: not known */
+        uint32_t unopened;          /* of its devices, those that the tenant has never opened */
+        struct gpu_machine machine; /* of these */
+        struct gpu_verdict verdict;
 };
 
 struct gpu_tenant {
@@ -47,7 +59,11 @@ struct gpu_tenant {
 
         struct gpu_use *uses;
         size_t n_uses;
-        pid_t *pids; /* sorted */
+        struct gpu_allotment *allotments;
+        size_t n_allotments;
+        bool told;                   /* what is allocated to it is known */
+        struct gpu_seconds unopened; /* of all allotments */
+        pid_t *pids;                 /* sorted */
         size_t n_pids;
         bool uses_kfd;
         int look_error; /* -errno: its processes could not be looked at */
@@ -71,6 +87,7 @@ struct gpu_watch {
         sd_event *event;
         char *cgroup_root;
         bool find;
+        struct gpu_rules rules;
         sd_event_source *timer;
         struct gpu_majors majors;
         uint64_t drivers_ns;     /* when they were last looked for, and not found */
@@ -97,6 +114,20 @@ struct gpu_use *tenant_use(struct gpu_tenant *tenant, const struct gpu_device *d
 void tenant_look(struct gpu_tenant *tenant);
 void tenant_read(struct gpu_tenant *tenant); /* its calls and CPU use */
 void tenant_step(struct gpu_tenant *tenant);
+
+/* allocation.c */
+unsigned allotments_unopened(const struct gpu_tenant *tenant);
+/* Which open device is which allocated one; afterwards .unopened, .device and the uses' .allotted are right. */
+void allotments_match(struct gpu_tenant *tenant);
+void allotments_done(struct gpu_tenant *tenant);
+const struct gpu_allotment *allotment_of(const struct gpu_tenant *tenant, const struct gpu_device *device); /* or NULL */
+/* What is open and not allocated or the reverse, one text an element; null where it is not known what is allocated. */
+json_t *allotments_disagreement_json(const struct gpu_tenant *tenant);
+json_t *allotments_json(const struct gpu_tenant *tenant);
+json_t *device_disagreement_json(const struct gpu_watch *watch, const struct gpu_device *device); /* of all tenants */
+
+/* watch_json.c: state, reason and numbers of a verdict, into @json. */
+void add_verdict_json(json_t *json, const struct gpu_verdict *verdict);
 
 /* evidence.c */
 void evidence_of(const struct gpu_tenant *tenant, struct gpu_use *use, uint64_t now_ns, struct gpu_evidence *ret_evidence);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/gpu.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -108,12 +109,24 @@ static void tell_devices(FILE *out, const json_t *workload)
         fputs("; it is idle only when all are.", out);
 }
 
+static void tell_disagreement(FILE *out, const json_t *object)
+{
+        const json_t *texts = json_object_get(object, "disagreement"), *text;
+        size_t i;
+
+        json_array_foreach(texts, i, text)
+                fprintf(out, "%s%s", i ? "; " : " What is allocated is not what is open: ", json_string_value(text));
+        if (json_array_size(texts) > 0)
+                fputc('.', out);
+}
+
 static void tell_of_workload(FILE *out, const json_t *workload)
 {
         const json_t *calls = json_object_get(workload, "calls"), *sums = json_object_get(workload, "gpu_seconds");
         char allocated[DURATION_TEXT_MAX], idle[DURATION_TEXT_MAX];
 
         tell_devices(out, workload);
+        tell_disagreement(out, workload);
         if (json_is_object(calls))
                 fprintf(out, " It has submitted work %lld times and %lld of its threads wait.",
                         (long long)json_integer_value(json_object_get(calls, "submissions")),
@@ -122,15 +135,22 @@ static void tell_of_workload(FILE *out, const json_t *workload)
                 duration_of(sums, "allocated", allocated), duration_of(sums, "idle", idle));
 }
 
-static void tell_of_device(FILE *out, const json_t *device)
+static void tell_names(FILE *out, const json_t *device, const char *list, const char *begin)
 {
-        json_t *name;
+        const json_t *names = json_object_get(device, list), *name;
         size_t i;
 
-        json_array_foreach(json_object_get(device, "workloads"), i, name)
-                fprintf(out, "%s%s", i ? ", " : " It is open in ", json_string_value(name));
-        if (json_array_size(json_object_get(device, "workloads")) > 0)
+        json_array_foreach(names, i, name)
+                fprintf(out, "%s%s", i ? ", " : begin, json_string_value(name));
+        if (json_array_size(names) > 0)
                 fputc('.', out);
+}
+
+static void tell_of_device(FILE *out, const json_t *device)
+{
+        tell_names(out, device, "workloads", " It is open in ");
+        tell_names(out, device, "allocated_to", " It is allocated to ");
+        tell_disagreement(out, device);
         if (json_integer_value(json_object_get(device, "other_processes")) > 0)
                 fprintf(out, " %lld processes that are not watched have it open.",
                         (long long)json_integer_value(json_object_get(device, "other_processes")));
@@ -165,7 +185,7 @@ int gpu_why_text(const json_t *object, char **ret_text)
 /* Samples of one family are written together, so each family walks through all tenants. */
 struct family {
         const char *name;
-        double (*value)(const struct gpu_tenant_metrics *metrics);
+        double (*value)(const struct gpu_tenant_metrics *metrics); /* NaN: not known, and then there is no sample */
 };
 
 static double allocated_seconds(const struct gpu_tenant_metrics *metrics)
@@ -203,6 +223,11 @@ static double open_devices(const struct gpu_tenant_metrics *metrics)
         return metrics->devices;
 }
 
+static double allocated_devices(const struct gpu_tenant_metrics *metrics)
+{
+        return metrics->allocated < 0 ? NAN : metrics->allocated;
+}
+
 static double sources(const struct gpu_tenant_metrics *metrics)
 {
         return metrics->verdict->n_sources;
@@ -210,6 +235,7 @@ static double sources(const struct gpu_tenant_metrics *metrics)
 
 static const struct family families[] = {
         { "lull_gpu_devices", open_devices },
+        { "lull_gpu_allocated_devices", allocated_devices },
         { "lull_gpu_sources", sources },
         { "lull_gpu_idle_for_seconds", idle_for },
         { "lull_gpu_submissions_total", submissions },
@@ -229,7 +255,10 @@ static void write_value(const struct gpu_tenant_metrics *metrics, void *userdata
         struct writing *writing = userdata;
         const char *labels[] = { "workload", metrics->name, NULL };
 
-        metrics_sample(writing->writer, labels, writing->family->value(metrics));
+        double value = writing->family->value(metrics);
+
+        if (!isnan(value))
+                metrics_sample(writing->writer, labels, value);
 }
 
 static void write_states(const struct gpu_tenant_metrics *metrics, void *userdata)

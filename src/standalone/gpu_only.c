@@ -123,7 +123,7 @@ static const struct http_route metrics_routes[] = {
 
 static int begin(struct gpu_only *only, const struct options *options)
 {
-        struct gpu_watch_config config = { .find = true };
+        struct gpu_watch_config config = { .find = true, .rules = options->gpu_rules };
         int r;
 
         r = daemon_event_new(&only->event);

@@ -176,7 +176,9 @@ static int make_parts(struct manager *manager)
         r = activity_new(context->event, bpffs, &activity_callbacks, &context->activity);
         if (r < 0)
                 return r;
-        return gpu_watch_new(&(struct gpu_watch_config){ .event = context->event, .cgroup_root = context->cgroup_root },
+        return gpu_watch_new(&(struct gpu_watch_config){ .event = context->event,
+                                                         .cgroup_root = context->cgroup_root,
+                                                         .rules = manager->options->gpu_rules },
                              &context->gpu);
 }
 

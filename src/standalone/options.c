@@ -7,6 +7,7 @@
 #include "base/cgroup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/time.h"
 
 static const char usage[] =
         "Usage: lulld standalone [OPTIONS] [POLICY...]\n"
@@ -24,6 +25,8 @@ static const char usage[] =
         "  --log-dir DIR                append the targets' output to DIR/NAME.log (default: the journal, or\n"
         "                               /var/log/lull where there is none)\n"
         "  --metrics ADDRESS:PORT|none  Prometheus metrics over HTTP (default: 127.0.0.1:9474)\n"
+        "  --idle-after DURATION        how long GPUs must be idle to count as that, for \"lulld gpu\" (default: 30m)\n"
+        "  --stuck-after DURATION       how long they must be busy without any work to count as stuck (default: 10m)\n"
         "  --check                      validate the policies, print what is wrong, and exit\n"
         "\n"
         "SIGHUP reads the policies again. SIGTERM stops the daemon and leaves the workloads as they are.\n";
@@ -37,6 +40,8 @@ enum long_option {
         OPTION_RUN_DIR,
         OPTION_LOG_DIR,
         OPTION_METRICS,
+        OPTION_IDLE_AFTER,
+        OPTION_STUCK_AFTER,
         OPTION_CHECK,
 };
 
@@ -46,6 +51,8 @@ static const struct option long_options[] = {
         { "run-dir", required_argument, NULL, OPTION_RUN_DIR },
         { "log-dir", required_argument, NULL, OPTION_LOG_DIR },
         { "metrics", required_argument, NULL, OPTION_METRICS },
+        { "idle-after", required_argument, NULL, OPTION_IDLE_AFTER },
+        { "stuck-after", required_argument, NULL, OPTION_STUCK_AFTER },
         { "check", no_argument, NULL, OPTION_CHECK },
         { "version", no_argument, NULL, 'V' },
         { "help", no_argument, NULL, 'h' },
@@ -72,6 +79,18 @@ struct options *options_free(struct options *options)
         return NULL;
 }
 
+static int duration_option(const char *option, uint64_t *ret_ns)
+{
+        uint64_t ns;
+
+        if (duration_parse(optarg, &ns) < 0 || ns == 0) {
+                log_error("--%s: \"%s\" is not a duration above 0; write it like \"5m\" or \"1m30s\"", option, optarg);
+                return -EINVAL;
+        }
+        *ret_ns = ns;
+        return 0;
+}
+
 static int option_apply(struct options *options, int option)
 {
         switch (option) {
@@ -85,6 +104,10 @@ static int option_apply(struct options *options, int option)
                 return text_replace(&options->log_dir, optarg);
         case OPTION_METRICS:
                 return text_replace(&options->metrics, optarg);
+        case OPTION_IDLE_AFTER:
+                return duration_option("idle-after", &options->gpu_rules.window_ns);
+        case OPTION_STUCK_AFTER:
+                return duration_option("stuck-after", &options->gpu_rules.stuck_after_ns);
         case OPTION_CHECK:
                 options->role = ROLE_CHECK;
                 return 0;
@@ -147,6 +170,13 @@ static int defaults_fill(struct options *options)
 {
         int r;
 
+        if (options->gpu_rules.window_ns && options->role != ROLE_GPU) {
+                log_error("--idle-after is for \"lulld gpu\"; a policy has idle.gpu.after");
+                return -EINVAL;
+        }
+        if (!options->gpu_rules.window_ns)
+                options->gpu_rules.window_ns = GPU_IDLE_AFTER_NS;
+        options->gpu_rules.factor = 1;
         if (!options->bpffs && (r = text_replace(&options->bpffs, "/sys/fs/bpf/lull")) < 0)
                 return r;
         if (!options->run_dir && (r = text_replace(&options->run_dir, "/run/lull")) < 0)

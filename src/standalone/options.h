@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/macros.h"
+#include "gpu/verdict.h"
 
 enum role {
         ROLE_STANDALONE, /* one machine, no Kubernetes */
@@ -16,12 +17,13 @@ enum role {
 
 struct options {
         enum role role;
-        char *bpffs;        /* directory for pins */
-        char *cgroup;       /* directory below which each target gets its own */
-        char *run_dir;      /* control socket and state */
-        char *log_dir;      /* NULL: the journal */
-        char *metrics;      /* "address:port", or NULL for none */
-        const char **paths; /* policy files and directories */
+        char *bpffs;                /* directory for pins */
+        char *cgroup;               /* directory below which each target gets its own */
+        char *run_dir;              /* control socket and state */
+        char *log_dir;              /* NULL: the journal */
+        char *metrics;              /* "address:port", or NULL for none */
+        struct gpu_rules gpu_rules; /* of what "lulld gpu" finds */
+        const char **paths;         /* policy files and directories */
         size_t n_paths;
 };
 

@@ -37,7 +37,7 @@ $(BUILD)/tests/gpu/client-linked: tests/gpu/client.c $(BUILD)/tests/gpu/libcuda.
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(GPU_CFLAGS) -DCLIENT_LINKED -o $@ $^ -Wl,-rpath,'$$ORIGIN' -ldl -lpthread
 
-tools run-bench: $(GPU_STANDINS) $(BUILD)/tests/gpu/watch
--include $(BUILD)/tests/gpu/watch.d
+tools run-bench: $(GPU_STANDINS) $(BUILD)/tests/gpu/watch $(BUILD)/tests/gpu/tenant
+-include $(BUILD)/tests/gpu/watch.d $(BUILD)/tests/gpu/tenant.d
 
 $(BUILD)/tests/unit/test_gpu_elf_functions $(BUILD)/tests/bpf/test_gpu_calls: | $(GPU_STANDINS)

@@ -196,31 +196,39 @@ EXPORT int nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int lengt
         return SUCCESS;
 }
 
-EXPORT int nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minor);
-EXPORT int nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minor)
-{
-        struct state state;
-        struct device *found = find(&state, device);
+/* A function that gives one thing of a device, by @statement. */
+#define GETTER(name, type, result, statement)                                                                                      \
+        EXPORT int name(nvmlDevice_t device, type *result);                                                                        \
+        EXPORT int name(nvmlDevice_t device, type *result)                                                                         \
+        {                                                                                                                          \
+                struct state state;                                                                                                \
+                const struct device *found = find(&state, device);                                                                 \
+                                                                                                                                   \
+                if (!found)                                                                                                        \
+                        return INVALID_ARGUMENT;                                                                                   \
+                statement;                                                                                                         \
+                return SUCCESS;                                                                                                    \
+        }
 
-        if (!found)
-                return INVALID_ARGUMENT;
-        *minor = (unsigned)found->minor;
-        return SUCCESS;
+static nvmlPciInfo_t pci_info_of(const struct device *device)
+{
+        nvmlPciInfo_t info = { .bus = (unsigned)device->bus };
+
+        snprintf(info.busId, sizeof(info.busId), "00000000:%02X:00.0", info.bus);
+        return info;
 }
 
-EXPORT int nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *info);
-EXPORT int nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *info)
+static nvmlMemory_t memory_of(const struct device *device)
 {
-        struct state state;
-        struct device *found = find(&state, device);
+        unsigned long long total = (unsigned long long)device->total, used = (unsigned long long)device->used;
 
-        if (!found)
-                return INVALID_ARGUMENT;
-        memset(info, 0, sizeof(*info));
-        info->bus = (unsigned)found->bus;
-        snprintf(info->busId, sizeof(info->busId), "00000000:%02X:00.0", info->bus);
-        return SUCCESS;
+        return (nvmlMemory_t){ .total = total, .free = total - used, .used = used };
 }
+
+GETTER(nvmlDeviceGetMinorNumber, unsigned int, minor, *minor = (unsigned)found->minor)
+GETTER(nvmlDeviceGetPciInfo_v3, nvmlPciInfo_t, info, *info = pci_info_of(found))
+GETTER(nvmlDeviceGetMemoryInfo, nvmlMemory_t, memory, *memory = memory_of(found))
+GETTER(nvmlDeviceGetPowerUsage, unsigned int, milliwatts, *milliwatts = (unsigned)found->power)
 
 EXPORT int nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization);
 EXPORT int nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
@@ -281,31 +289,6 @@ EXPORT int nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtili
                                                                          .smUtil = state.processes[i].percent };
         *count = n;
         return n ? SUCCESS : NOT_FOUND;
-}
-
-EXPORT int nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
-EXPORT int nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
-{
-        struct state state;
-        struct device *found = find(&state, device);
-
-        if (!found)
-                return INVALID_ARGUMENT;
-        *memory = (nvmlMemory_t){ .total = (unsigned long long)found->total, .used = (unsigned long long)found->used };
-        memory->free = memory->total - memory->used;
-        return SUCCESS;
-}
-
-EXPORT int nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts);
-EXPORT int nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts)
-{
-        struct state state;
-        struct device *found = find(&state, device);
-
-        if (!found)
-                return INVALID_ARGUMENT;
-        *milliwatts = (unsigned)found->power;
-        return SUCCESS;
 }
 
 EXPORT int nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending);

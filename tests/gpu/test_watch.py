@@ -9,8 +9,8 @@ import pytest
 
 from conftest import BTRFS, FUSE, LOOP, TUN
 from machine.cgroup import Cgroup
-from machine.daemon import Daemon, build_directory
 from machine.policy import policy
+from watcher import Watcher
 
 WORKLOAD = pathlib.Path(__file__).with_name("workload.py")
 
@@ -93,16 +93,6 @@ def test_only_what_two_sources_call_idle_is_put_to_sleep(node, gpus):
     assert "not answer" in gpu(node, "report")["reason"]
 
 
-class Watcher(Daemon):
-    """lulld gpu"""
-
-    def __init__(self, node):
-        super().__init__(node, [])
-
-    def arguments(self):
-        return [build_directory() / "lulld", "gpu", "--run-dir", self.node.run_directory, "--metrics", "none"]
-
-
 @pytest.fixture(name="cgroup")
 def fixture_cgroup():
     made = Cgroup("lull-gpu-test")
@@ -121,7 +111,7 @@ def test_without_any_policy_who_has_a_gpu_is_found(node, gpus, cgroup):
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == "ready\n"
-            control = Watcher(node).start().control
+            control = Watcher(node, "--idle-after", "45s").start().control
 
             def workload():
                 return next((found for found in control.get("/v1/gpus")["workloads"] if found["name"] == name), None)
@@ -145,6 +135,8 @@ def test_without_any_policy_who_has_a_gpu_is_found(node, gpus, cgroup):
             assert "active" in node.lull("gpu", "why", f"nvidia{TUN}").stdout
             control.until(lambda: workload()["state"] == "quiet", 90, "quiet")
             assert sorted(workload()["sources"]) == ["calls", "vendor"]
+            control.until(lambda: workload()["state"] == "candidate", 90, "candidate")
+            control.until(lambda: workload()["state"] == "idle", 120, "idle")
         finally:
             process.kill()
     control.until(lambda: workload() is None, 60, "the end of the workload")

@@ -359,6 +359,27 @@ static void stuck_needs_ten_minutes_and_a_known_power(void **state)
         assert_int_equal(step(&machine, &evidence).state, GPU_STUCK);
 }
 
+static void unused_and_stuck_come_after_what_the_rules_say(void **state)
+{
+        struct gpu_rules impatient = {
+                .window_ns = MINUTES(30), .factor = 1, .unused_after_ns = MINUTES(2), .stuck_after_ns = MINUTES(3)
+        };
+        struct gpu_evidence unopened = nothing_for(HOURS(1)), full = evidence_of(FULL_LOAD_LITTLE_POWER);
+        struct gpu_verdict verdict;
+
+        unopened.opened = false;
+        for (int late = 0; late < 2; late++) {
+                struct gpu_machine waiting = { .state = GPU_STARTING, .began_ns = NOW - MINUTES(2) + !late };
+                struct gpu_machine busy_one = machine_in(GPU_ACTIVE);
+
+                gpu_machine_step(&waiting, &impatient, &unopened, NOW, &verdict);
+                assert_int_equal(verdict.state, late ? GPU_UNUSED : GPU_STARTING);
+                busy_one.full_since_ns = NOW - MINUTES(3) + !late;
+                gpu_machine_step(&busy_one, &impatient, &full, NOW, &verdict);
+                assert_int_equal(verdict.state, late ? GPU_STUCK : GPU_ACTIVE);
+        }
+}
+
 static void work_counts_also_of_a_source_whose_silence_does_not(void **state)
 {
         struct gpu_machine machine = machine_in(GPU_UNKNOWN);
@@ -491,6 +512,7 @@ int main(void)
                 cmocka_unit_test(only_what_two_sources_have_watched_counts_as_quiet),
                 cmocka_unit_test(one_source_that_sees_work_is_enough),
                 cmocka_unit_test(stuck_needs_ten_minutes_and_a_known_power),
+                cmocka_unit_test(unused_and_stuck_come_after_what_the_rules_say),
                 cmocka_unit_test(work_counts_also_of_a_source_whose_silence_does_not),
                 cmocka_unit_test(a_workload_that_stops_working_is_idle_after_the_window_and_a_minute),
                 cmocka_unit_test(a_request_in_flight_restarts_the_window),

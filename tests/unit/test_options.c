@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/time.h"
 #include "standalone/options.h"
 
 enum { WORDS_MAX = 12 };
@@ -78,6 +79,20 @@ static void check_takes_files_without_a_role(void **state)
         assert_int_equal(options->n_paths, 2);
 }
 
+static void durations_of_gpus_have_defaults_and_can_be_set(void **state)
+{
+        _cleanup_(options_freep) struct options *defaults = NULL, *options = NULL;
+
+        assert_int_equal(PARSE(&defaults, "gpu", "--cgroup", "/cg"), 0);
+        assert_int_equal(defaults->gpu_rules.window_ns, 1800 * NSEC_PER_SEC);
+        assert_int_equal(defaults->gpu_rules.factor, 1);
+        assert_int_equal(defaults->gpu_rules.stuck_after_ns, 0);
+
+        assert_int_equal(PARSE(&options, "gpu", "--cgroup", "/cg", "--idle-after", "2h", "--stuck-after=1m30s"), 0);
+        assert_int_equal(options->gpu_rules.window_ns, 7200 * NSEC_PER_SEC);
+        assert_int_equal(options->gpu_rules.stuck_after_ns, 90 * NSEC_PER_SEC);
+}
+
 static void what_makes_no_sense_is_refused_and_leaves_the_output_alone(void **state)
 {
         struct options *untouched = (struct options *)0x1;
@@ -87,6 +102,9 @@ static void what_makes_no_sense_is_refused_and_leaves_the_output_alone(void **st
         assert_int_equal(PARSE(&untouched, "--cgroup", "/cg"), -EINVAL);
         assert_int_equal(PARSE(&untouched, "standalone", "--no-such-option"), -EINVAL);
         assert_int_equal(PARSE(&untouched, "standalone", "--cgroup"), -EINVAL);
+        assert_int_equal(PARSE(&untouched, "gpu", "--cgroup", "/cg", "--idle-after", "soon"), -EINVAL);
+        assert_int_equal(PARSE(&untouched, "gpu", "--cgroup", "/cg", "--stuck-after", "0"), -EINVAL);
+        assert_int_equal(PARSE(&untouched, "standalone", "--cgroup", "/cg", "--idle-after", "1m"), -EINVAL);
         assert_ptr_equal(untouched, (struct options *)0x1);
 }
 
@@ -98,6 +116,7 @@ int main(void)
                 cmocka_unit_test(metrics_can_be_turned_off),
                 cmocka_unit_test(the_last_of_a_repeated_option_counts),
                 cmocka_unit_test(check_takes_files_without_a_role),
+                cmocka_unit_test(durations_of_gpus_have_defaults_and_can_be_set),
                 cmocka_unit_test(what_makes_no_sense_is_refused_and_leaves_the_output_alone),
         };
 
