@@ -238,7 +238,6 @@ struct managed *managed_free(struct managed *managed, bool keep_pins)
         sd_event_source_disable_unref(managed->timer);
         readiness_free(managed->readiness);
         gpu_tenant_free(managed->gpu);
-        free(managed->gpu_verdict);
         workload_free(managed->workload, keep_pins);
         holding_free(managed->holding);
         process_free(managed->process);

@@ -11,7 +11,6 @@
 #include <systemd/sd-event.h>
 
 #include "activity/idle.h"
-#include "gpu/verdict.h"
 #include "policy/phase.h"
 #include "policy/policy.h"
 #include "serve/metrics.h"
@@ -73,13 +72,12 @@ struct managed {
         struct workload_snapshot snapshot;
         bool snapshot_known;
         struct idle_verdict verdict;
-        unsigned idle_factor;            /* flapping */
-        struct gpu_tenant *gpu;          /* NULL, as workload is, while it does not run */
-        struct gpu_verdict *gpu_verdict; /* as long as there is a tenant */
-        unsigned gpu_factor;             /* gpu_window_factor() */
-        unsigned gpus_before;            /* that it had open when it was put to sleep */
-        double gpu_saved_seconds;        /* of sleeps that are over */
-        struct address *cut_clients;     /* whose connections the last sleep cut, 64 at most */
+        unsigned idle_factor;        /* flapping */
+        struct gpu_tenant *gpu;      /* NULL, as workload is, while it does not run */
+        unsigned gpu_factor;         /* gpu_window_factor() */
+        unsigned gpus_before;        /* that it had open when it was put to sleep */
+        double gpu_saved_seconds;    /* of sleeps that are over */
+        struct address *cut_clients; /* whose connections the last sleep cut, 64 at most */
         size_t n_cut_clients;
 
         uint64_t since_realtime_ns; /* when the phase began, for people */
