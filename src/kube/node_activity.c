@@ -16,6 +16,12 @@ static const char *const workload_states[] = {
 };
 static_assert(ELEMENTSOF(workload_states) == WORKLOAD_UNKNOWN + 2, "a word for each state");
 
+static const char *const gpu_states[] = {
+        [NODE_GPU_ACTIVE] = "Active", [NODE_GPU_IDLE] = "Idle",       [NODE_GPU_UNUSED] = "Unused",
+        [NODE_GPU_STUCK] = "Stuck",   [NODE_GPU_UNKNOWN] = "Unknown", NULL,
+};
+static_assert(ELEMENTSOF(gpu_states) == NODE_GPU_UNKNOWN + 2, "a word for each state");
+
 struct node_activity *node_activity_free(struct node_activity *activity)
 {
         if (!activity)
@@ -84,6 +90,18 @@ static void demands_read(struct field_reader *reader, const json_t *status, stru
                 demand_read(reader, entry, &activity->demands[activity->n_demands++]);
 }
 
+static void gpu_read(struct field_reader *reader, const json_t *workload, struct node_gpu *gpu)
+{
+        const json_t *source = field_object(reader, workload, "gpu", "status.workloads[].gpu");
+
+        if (!source)
+                return;
+        gpu->devices = field_number(reader, source, "devices", 1, INT32_MAX, "status.workloads[].gpu.devices");
+        gpu->state = field_word(reader, source, "state", gpu_states, NODE_GPU_UNKNOWN, "status.workloads[].gpu.state");
+        gpu->since_realtime_ns = field_time(reader, source, "since", "status.workloads[].gpu.since");
+        gpu->would_sleep = field_bool(reader, source, "wouldSleep", false, "status.workloads[].gpu.wouldSleep");
+}
+
 /* What is absent is not known, and no vote. */
 static void workload_read(struct field_reader *reader, const json_t *source, struct node_workload *workload)
 {
@@ -94,6 +112,7 @@ static void workload_read(struct field_reader *reader, const json_t *source, str
         workload->pods = field_number(reader, source, "pods", 0, INT32_MAX, "status.workloads[].pods");
         workload->open_requests = field_number(reader, source, "openRequests", 0, INT32_MAX, "status.workloads[].openRequests");
         workload->reason = field_copy(reader, source, "reason", NULL, "status.workloads[].reason");
+        gpu_read(reader, source, &workload->gpu);
 }
 
 static void workloads_read(struct field_reader *reader, const json_t *status, struct node_activity *activity)
@@ -156,14 +175,24 @@ static json_t *demand_json(const struct node_demand *demand)
                          time_text(demand->first_realtime_ns, first), "held", (json_int_t)demand->held, "source", demand->source);
 }
 
+static json_t *gpu_json(const struct node_gpu *gpu)
+{
+        char since[MICRO_TIME_TEXT_MAX];
+
+        if (gpu->devices == 0)
+                return NULL;
+        return json_pack("{s:s, s:I, s:s*, s:b}", "state", gpu_states[gpu->state], "devices", (json_int_t)gpu->devices, "since",
+                         time_text(gpu->since_realtime_ns, since), "wouldSleep", (int)gpu->would_sleep);
+}
+
 static json_t *workload_json(const struct node_workload *workload)
 {
         char since[MICRO_TIME_TEXT_MAX];
 
-        return json_pack("{s:s, s:s, s:I, s:s*, s:I, s:I, s:s*}", "policy", workload->policy, "state",
+        return json_pack("{s:s, s:s, s:I, s:s*, s:I, s:I, s:s*, s:o*}", "policy", workload->policy, "state",
                          workload_states[workload->state], "quietEpoch", (json_int_t)workload->quiet_epoch, "since",
                          time_text(workload->since_realtime_ns, since), "pods", (json_int_t)workload->pods, "openRequests",
-                         (json_int_t)workload->open_requests, "reason", workload->reason);
+                         (json_int_t)workload->open_requests, "reason", workload->reason, "gpu", gpu_json(&workload->gpu));
 }
 
 static json_t *demands_json(const struct node_activity *activity)

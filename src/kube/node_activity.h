@@ -26,6 +26,21 @@ enum workload_state {
         WORKLOAD_UNKNOWN,
 };
 
+enum node_gpu_state {
+        NODE_GPU_ACTIVE, /* worked within idle.gpu.after, or is not known for longer to have not */
+        NODE_GPU_IDLE,   /* certainly */
+        NODE_GPU_UNUSED, /* allocated for long, and never opened */
+        NODE_GPU_STUCK,
+        NODE_GPU_UNKNOWN,
+};
+
+struct node_gpu {         /* how a policy's pods on this node stand with their GPUs */
+        uint32_t devices; /* that they have or have had; 0: none, and nothing else of it counts */
+        enum node_gpu_state state;
+        uint64_t since_realtime_ns;
+        bool would_sleep; /* with idle.gpu.onIdle Sleep the workload would be Idle */
+};
+
 struct node_workload { /* a policy whose target has pods on this node */
         char *policy;
         enum workload_state state;
@@ -34,6 +49,7 @@ struct node_workload { /* a policy whose target has pods on this node */
         uint32_t pods;
         uint32_t open_requests; /* when it was last written */
         char *reason;           /* for people: why it is active or unknown, or NULL */
+        struct node_gpu gpu;
 };
 
 struct node_activity {

@@ -92,6 +92,7 @@ struct scale_to_zero_status {
         bool holding;  /* whether new flows are to be held */
         uint64_t since_realtime_ns;
         uint32_t replicas_before; /* 0: not known */
+        uint32_t gpus_before;     /* that its pods had when they were put to sleep */
         struct status_frontend *frontends;
         size_t n_frontends;
         struct status_endpoint *endpoints; /* from Waking on, until the data planes know them */
@@ -104,7 +105,7 @@ struct scale_to_zero_status {
         struct status_wake last_wake;
         uint64_t last_sleep_realtime_ns;
         char *last_sleep_reason;
-        double saved_replica_seconds;
+        double saved_replica_seconds, saved_gpu_seconds;
         uint32_t idle_factor; /* flapping: agents multiply idle.after by it; 1 to 16, and 1 where the status does not say */
         int64_t observed_generation;
         struct status_condition *conditions;

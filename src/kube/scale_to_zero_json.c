@@ -161,22 +161,28 @@ static json_t *last_sleep_json(const struct scale_to_zero_status *status)
                          status->last_sleep_reason);
 }
 
-static json_t *replicas_json(uint32_t replicas)
+static json_t *count_json(uint32_t count)
 {
-        return replicas ? json_integer(replicas) : json_null();
+        return count ? json_integer(count) : json_null();
+}
+
+static json_t *seconds_json(double seconds)
+{
+        return seconds > 0 ? json_real(seconds) : json_null();
 }
 
 json_t *scale_to_zero_status_json(const struct scale_to_zero_status *status)
 {
         char since[MICRO_TIME_TEXT_MAX];
 
-        return json_pack("{s:s, s:I, s:b, s:s?, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:f, s:i, s:I, s:o}", "phase",
+        return json_pack("{s:s, s:I, s:b, s:s?, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:i, s:I, s:o}", "phase",
                          phase_to_string(status->phase), "epoch", (json_int_t)status->epoch, "holding", status->holding, "since",
-                         time_text(status->since_realtime_ns, since), "replicasBefore", replicas_json(status->replicas_before),
+                         time_text(status->since_realtime_ns, since), "replicasBefore", count_json(status->replicas_before),
                          "frontends", frontends_json(status), "endpoints", endpoints_json(status), "selector",
                          status->selector ? status->selector : "", "ports", ports_json(status->ports, status->n_ports), "ignored",
                          prefixes_json(status->ignored, status->n_ignored), "lastWake", last_wake_json(&status->last_wake),
-                         "lastSleep", last_sleep_json(status), "savedReplicaSeconds", status->saved_replica_seconds, "idleFactor",
+                         "lastSleep", last_sleep_json(status), "savedReplicaSeconds", status->saved_replica_seconds, "gpusBefore",
+                         count_json(status->gpus_before), "savedGpuSeconds", seconds_json(status->saved_gpu_seconds), "idleFactor",
                          (int)MAX(status->idle_factor, 1u), "observedGeneration", (json_int_t)status->observed_generation,
                          "conditions", conditions_json(status));
 }

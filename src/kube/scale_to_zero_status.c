@@ -220,12 +220,12 @@ static void last_read(struct field_reader *reader, const json_t *source, struct 
         status->last_sleep_reason = field_copy(reader, sleep, "reason", NULL, "status.lastSleep.reason");
 }
 
-static double saved_read(struct field_reader *reader, const json_t *source)
+static double saved_read(struct field_reader *reader, const json_t *source, const char *key, const char *field)
 {
-        const json_t *saved = json_object_get(source, "savedReplicaSeconds");
+        const json_t *saved = json_object_get(source, key);
 
         if (saved && !json_is_null(saved) && !json_is_number(saved))
-                field_fail(reader, -EBADMSG, "status.savedReplicaSeconds");
+                field_fail(reader, -EBADMSG, field);
         return json_number_value(saved);
 }
 
@@ -238,13 +238,15 @@ void scale_to_zero_status_read(struct field_reader *reader, const json_t *status
         ret_status->holding = field_bool(reader, status, "holding", false, "status.holding");
         ret_status->since_realtime_ns = field_time(reader, status, "since", "status.since");
         ret_status->replicas_before = field_number(reader, status, "replicasBefore", 0, INT32_MAX, "status.replicasBefore");
+        ret_status->gpus_before = field_number(reader, status, "gpusBefore", 0, INT32_MAX, "status.gpusBefore");
         frontends_read(reader, status, ret_status);
         endpoints_read(reader, status, ret_status);
         ret_status->selector = field_copy(reader, status, "selector", "", "status.selector");
         ret_status->ports = ports_read(reader, status, &ret_status->n_ports, "status.ports");
         ret_status->ignored = prefixes_read(reader, ignored, STATUS_IGNORED_MAX, &ret_status->n_ignored, "status.ignored");
         last_read(reader, status, ret_status);
-        ret_status->saved_replica_seconds = saved_read(reader, status);
+        ret_status->saved_replica_seconds = saved_read(reader, status, "savedReplicaSeconds", "status.savedReplicaSeconds");
+        ret_status->saved_gpu_seconds = saved_read(reader, status, "savedGpuSeconds", "status.savedGpuSeconds");
         ret_status->idle_factor = MAX(field_number(reader, status, "idleFactor", 1, IDLE_FACTOR_MAX, "status.idleFactor"), 1u);
         ret_status->observed_generation = field_integer(reader, status, "observedGeneration", 0, "status.observedGeneration");
         conditions_read(reader, status, ret_status);

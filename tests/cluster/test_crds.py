@@ -32,7 +32,7 @@ STATUS = {
     "selector": "app=web", "ports": [{"backend": "web/http", "port": 8080, "protocol": "TCP"}], "ignored": ["10.77.1.9/32"],
     "lastWake": {"time": "2026-01-31T12:00:00.000001Z", "cause": "Packet", "source": "10.77.1.6:40000", "node": "n2"},
     "lastSleep": {"time": "2026-01-31T11:00:00.000000Z", "reason": "idle for 5m"},
-    "savedReplicaSeconds": 1234.5, "idleFactor": 4, "observedGeneration": 1,
+    "savedReplicaSeconds": 1234.5, "gpusBefore": 2, "savedGpuSeconds": 99.5, "idleFactor": 4, "observedGeneration": 1,
     "conditions": [
         {"type": "Autoscaled", "status": "False", "reason": "Fine", "message": "", "lastTransitionTime": "2026-01-31T12:00:00.000000Z",
          "observedGeneration": 1},
@@ -43,7 +43,8 @@ ACTIVITY = {
     "programmed": 4711, "instance": "lull-agent-x_5f", "problem": "hooks cannot be attached",
     "demands": [{"policy": "shop/web", "epoch": 4, "firstPacket": "2026-01-31T12:00:00.123456Z", "held": 3, "source": "10.77.1.6:40000"}],
     "workloads": [{"policy": "shop/web", "state": "Idle", "quietEpoch": -1, "since": "2026-01-31T12:00:00.000000Z", "pods": 2,
-                   "openRequests": 1, "reason": "silent"}]}
+                   "openRequests": 1, "reason": "silent",
+                   "gpu": {"state": "Idle", "devices": 2, "since": "2026-01-31T12:00:00.000000Z", "wouldSleep": True}}]}
 
 
 def lull(command, *objects):

@@ -55,7 +55,7 @@ static const char full_status[] =
         "'ignored':['10.77.1.9/32','fd00::9/128'],"
         "'lastWake':{'time':'2026-01-31T12:00:00.000001Z','cause':'Packet','source':'10.77.1.6:40000','node':'n2'},"
         "'lastSleep':{'time':'2026-01-31T11:00:00.000000Z','reason':'idle for 5m'},"
-        "'savedReplicaSeconds':1234.5,'idleFactor':4,'observedGeneration':3,"
+        "'savedReplicaSeconds':1234.5,'gpusBefore':2,'savedGpuSeconds':99.5,'idleFactor':4,'observedGeneration':3,"
         "'conditions':[{'type':'WakeFailed','status':'True','reason':'Unschedulable','message':'0/2 nodes are available',"
         "'lastTransitionTime':'2026-01-31T12:00:00.000000Z','observedGeneration':3},"
         "{'type':'DryRun','status':'False','reason':'Off','message':'','lastTransitionTime':'2026-01-31T10:00:00.000000Z',"
@@ -262,6 +262,8 @@ static void wrong_fields_of_a_status_are_named(void **state)
                 { "'lastWake':{'time':1}", "status.lastWake.time" },
                 { "'lastSleep':{'time':''}", "status.lastSleep.time" },
                 { "'savedReplicaSeconds':'1'", "status.savedReplicaSeconds" },
+                { "'savedGpuSeconds':'1'", "status.savedGpuSeconds" },
+                { "'gpusBefore':-1", "status.gpusBefore" },
                 { "'idleFactor':17", "status.idleFactor" },
                 { "'observedGeneration':1.5", "status.observedGeneration" },
                 { "'conditions':[{}]", "status.conditions[].type" },
@@ -324,7 +326,8 @@ static const char full_activity[] =
         "'workloads':[{'policy':'shop/web','state':'Idle','quietEpoch':4,'since':'2026-01-31T12:00:00.000000Z','pods':2,"
         "'openRequests':1},"
         "{'policy':'shop/db','state':'Active','quietEpoch':-1,'pods':1,'openRequests':0,'reason':'a request is open'},"
-        "{'policy':'shop/ml','state':'Unknown','quietEpoch':-1,'pods':1,'openRequests':0,'reason':'no cgroup'}],"
+        "{'policy':'shop/ml','state':'Unknown','quietEpoch':-1,'pods':1,'openRequests':0,'reason':'no cgroup',"
+        "'gpu':{'state':'Stuck','devices':3,'since':'2026-01-31T11:00:00.000000Z','wouldSleep':true}}],"
         "'instance':'agent-1_5','problem':'hooks cannot be attached'}";
 
 static struct node_activity *read_activity(const char *status)
@@ -385,6 +388,17 @@ static void a_workload_of_which_nothing_is_said_is_unknown_and_has_not_voted(voi
         assert_int_equal(activity->programmed, 0);
 }
 
+static void a_gpu_of_which_nothing_is_said_is_unknown(void **state)
+{
+        _cleanup_(node_activity_freep) struct node_activity *activity =
+                read_activity("{'workloads':[{'policy':'a/b','gpu':{}},{'policy':'a/c'}]}");
+
+        assert_int_equal(activity->workloads[0].gpu.devices, 1);
+        assert_int_equal(activity->workloads[0].gpu.state, NODE_GPU_UNKNOWN);
+        assert_false(activity->workloads[0].gpu.would_sleep);
+        assert_int_equal(activity->workloads[1].gpu.devices, 0);
+}
+
 static void an_activity_without_a_problem_removes_the_last_one(void **state)
 {
         json_t *written = node_activity_status_json(&(struct node_activity){ 0 });
@@ -415,6 +429,11 @@ static void wrong_fields_of_an_activity_are_named(void **state)
                 { "{'workloads':[{'policy':'a/b','pods':1.5}]}", "status.workloads[].pods" },
                 { "{'workloads':[{'policy':'a/b','openRequests':[]}]}", "status.workloads[].openRequests" },
                 { "{'workloads':[{'policy':'a/b','reason':{}}]}", "status.workloads[].reason" },
+                { "{'workloads':[{'policy':'a/b','gpu':1}]}", "status.workloads[].gpu" },
+                { "{'workloads':[{'policy':'a/b','gpu':{'state':'Quiet'}}]}", "status.workloads[].gpu.state" },
+                { "{'workloads':[{'policy':'a/b','gpu':{'devices':-1}}]}", "status.workloads[].gpu.devices" },
+                { "{'workloads':[{'policy':'a/b','gpu':{'since':1}}]}", "status.workloads[].gpu.since" },
+                { "{'workloads':[{'policy':'a/b','gpu':{'wouldSleep':1}}]}", "status.workloads[].gpu.wouldSleep" },
                 { "{'problem':1}", "status.problem" },
         };
 
@@ -508,6 +527,7 @@ int main(void)
                 cmocka_unit_test(an_activity_is_written_as_it_was_read),
                 cmocka_unit_test(every_field_of_an_activity_is_read),
                 cmocka_unit_test(a_workload_of_which_nothing_is_said_is_unknown_and_has_not_voted),
+                cmocka_unit_test(a_gpu_of_which_nothing_is_said_is_unknown),
                 cmocka_unit_test(an_activity_without_a_problem_removes_the_last_one),
                 cmocka_unit_test(wrong_fields_of_an_activity_are_named),
                 cmocka_unit_test(lists_of_an_activity_are_bounded),
