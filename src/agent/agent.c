@@ -15,6 +15,7 @@
 #include "base/cgroup.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "gpu/watch.h"
 #include "kube/reflector.h"
 #include "serve/daemon.h"
 #include "serve/event_log.h"
@@ -123,6 +124,13 @@ static void tell_kubelet_failure(int r)
         }
 }
 
+static int watch_gpus(struct agent *agent)
+{
+        struct gpu_watch_config config = { .event = agent->node.event, .cgroup_root = agent->options->cgroup };
+
+        return agent->options->gpu ? gpu_watch_new(&config, &agent->node.gpu) : 0;
+}
+
 static int make_parts(struct agent *agent)
 {
         static const struct activity_callbacks activity_callbacks = { .bound = on_bound };
@@ -138,6 +146,9 @@ static int make_parts(struct agent *agent)
         r = watch_kubelet(agent);
         if (r < 0)
                 tell_kubelet_failure(r);
+        r = watch_gpus(agent);
+        if (r < 0)
+                return r;
         r = prober_new(node->event, &node->prober);
         if (r < 0) {
                 log_error("cannot prepare readiness probes: %s", strerror(-r));
@@ -266,6 +277,7 @@ struct agent *agent_free(struct agent *agent)
         lease_free(agent->lease);
         kube_client_free(agent->client);
         prober_free(node->prober);
+        gpu_watch_free(node->gpu);
         activity_free(node->activity, true);
         http_server_free(agent->control);
         http_server_free(agent->metrics);

@@ -305,6 +305,9 @@ static struct news follow_phase(struct agent_policy *policy)
                 bool woken = policy->followed && policy->phase != PHASE_SLEEPING && status->phase == PHASE_AWAKE;
 
                 policy->woken_ns = woken ? now_monotonic_ns() : 0;
+                if (woken && policy->waking_ns)
+                        policy->cold_start_ns = policy->woken_ns - policy->waking_ns;
+                policy->waking_ns = policy->followed && status->phase == PHASE_WAKING ? now_monotonic_ns() : 0;
         }
         policy->followed = true;
         policy->epoch = status->epoch;

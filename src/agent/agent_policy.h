@@ -2,7 +2,8 @@
 /* One policy on this node: what its status asks for, carried out.
  *
  * The status decides, the files carry out: agent_policy.c follows the object and what the hooks say, releasing.c its endpoints and their
- * probes, pods.c the pods on this node, judge.c their idleness and the quiet vote. Open to this directory only.
+ * probes, pods.c the pods on this node, judge.c their idleness and the quiet vote, gpu.c what their GPUs have to do with it. Open to this
+ * directory only.
  */
 #pragma once
 
@@ -43,7 +44,8 @@ struct agent_pod { /* one of the policy's pods on this node */
         char *uid;
         struct workload *workload; /* NULL: it cannot be watched, because of @error */
         int error;
-        uint64_t since_ns; /* known since */
+        struct gpu_tenant *gpu; /* NULL: this agent does not watch GPUs, or not this pod's */
+        uint64_t since_ns;      /* known since */
         bool seen;
         struct workload_snapshot snapshot; /* the last that could be read */
 };
@@ -87,6 +89,8 @@ struct agent_policy {
         uint64_t pass_on_ns;           /* in Sleeping, a demand that nobody has answered goes on then; 0: none */
         uint64_t give_up_ns;           /* 0: never */
         uint64_t woken_ns;             /* became Awake by a wake; 0: did not, or is not any more */
+        uint64_t waking_ns;            /* became Waking; 0: is not */
+        uint64_t cold_start_ns;        /* what its last wake took, as this node saw it; 0: it saw none */
         bool passed_on;                /* in this epoch */
         bool expecting;                /* the data plane */
         bool drained;                  /* the data plane was proven while the status still says to hold */
@@ -115,6 +119,7 @@ struct agent_policy {
         int64_t quiet_epoch;     /* the vote; -1: none */
         bool unquiet;            /* it had demand or activity in this epoch's Sleeping */
         uint64_t look_ns;
+        struct node_gpu gpu; /* as controllers are told */
 
         struct wake_story wake;
         uint64_t n_demands;
@@ -159,6 +164,15 @@ void agent_policy_judge(struct agent_policy *policy);
 void agent_policy_look(struct agent_policy *policy);
 void agent_policy_withdraw(struct agent_policy *policy,
                            const char *reason); /* there was demand or activity: no vote, and none taken later */
+
+/* gpu.c. Its cgroup is known; idempotent. */
+void agent_policy_watch_gpu(struct agent_policy *policy, struct agent_pod *pod, const char *cgroup);
+void agent_policy_forget_gpu(struct agent_pod *pod);
+/* Turns @verdict, if it is idle, into another one, with the reason, unless the pods' GPUs are certainly idle too, or they have none. Of
+ * the pods of another verdict nothing is looked at. Controllers are told what has changed. */
+void agent_policy_judge_gpu(struct agent_policy *policy, struct idle_verdict *verdict);
+bool agent_policy_gpu_permits(const struct agent_policy *policy); /* as of the last look */
+json_t *agent_policy_gpu_json(const struct agent_policy *policy);
 
 /* view.c: what all its pods here did, added up. */
 void agent_policy_add_up(const struct agent_policy *policy, struct workload_snapshot *ret_sum);

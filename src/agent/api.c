@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "kube/reflector.h"
 #include "serve/answers.h"
+#include "serve/gpu.h"
 
 static json_t *phases_json(const struct node *node)
 {
@@ -139,6 +140,38 @@ static void get_event_stream(struct http_request *request, void *userdata)
         answer_event_stream(request, agent->node.events);
 }
 
+/* Answers 404 where GPUs are not watched. */
+static struct gpu_watch *watched_gpus(struct http_request *request, const struct agent *agent)
+{
+        if (!agent->node.gpu)
+                http_reply_error(request, 404, "this agent does not watch GPUs; start it with --gpu");
+        return agent->node.gpu;
+}
+
+static void get_gpus(struct http_request *request, void *userdata)
+{
+        struct gpu_watch *watch = watched_gpus(request, userdata);
+
+        if (watch)
+                answer_gpus(request, watch);
+}
+
+static void get_gpu(struct http_request *request, void *userdata)
+{
+        struct gpu_watch *watch = watched_gpus(request, userdata);
+
+        if (watch)
+                answer_gpu(request, watch);
+}
+
+static void get_gpu_why(struct http_request *request, void *userdata)
+{
+        struct gpu_watch *watch = watched_gpus(request, userdata);
+
+        if (watch)
+                answer_gpu_why(request, watch);
+}
+
 static void get_programs(struct http_request *request, void *userdata)
 {
         struct agent *agent = userdata;
@@ -188,6 +221,9 @@ const struct http_route agent_control_routes[] = {
         { "GET", "/v1/held", get_held },
         { "GET", "/v1/events", get_events },
         { "GET", "/v1/events/stream", get_event_stream },
+        { "GET", "/v1/gpus", get_gpus },
+        { "GET", "/v1/gpus/{}", get_gpu },
+        { "GET", "/v1/gpus/{}/why", get_gpu_why },
         { "GET", "/v1/programs", get_programs },
         { "GET", "/v1/maps", get_maps },
         { "GET", "/v1/features", get_features },

@@ -6,6 +6,7 @@
 #include "agent/report.h"
 #include "kube/reflector.h"
 #include "serve/families.h"
+#include "serve/gpu.h"
 
 static void write_phases(struct metrics_writer *writer, const struct node *node)
 {
@@ -190,5 +191,7 @@ int agent_metrics_text(struct agent *agent, char **ret_text)
         write_policies(writer, node);
         write_hold_families(writer, node->hold);
         write_programs(writer, node);
+        if (node->gpu)
+                write_gpu_families(writer, node->gpu);
         return metrics_writer_finish(writer, ret_text);
 }

@@ -95,7 +95,7 @@ static void judge_unknown(struct agent_policy *policy, const char *reason)
         policy->look_ns = now_monotonic_ns() + 10 * NSEC_PER_SEC;
 }
 
-static void look(struct agent_policy *policy)
+static void look_at_network(struct agent_policy *policy)
 {
         const struct policy *spec = policy->object->policy;
         uint64_t not_before_ns;
@@ -118,14 +118,24 @@ static void look(struct agent_policy *policy)
                 judge_unknown(policy, strerror(-r));
 }
 
+static void look(struct agent_policy *policy)
+{
+        look_at_network(policy);
+        agent_policy_judge_gpu(policy, &policy->verdict);
+        if (policy->verdict.look_again_ns)
+                policy->look_ns = MIN(policy->look_ns, policy->verdict.look_again_ns);
+}
+
 void agent_policy_withdraw(struct agent_policy *policy, const char *reason)
 {
         bool voted = policy->quiet_epoch != -1;
+        char text[sizeof(policy->verdict.reason)]; /* the reason may be that of the verdict, which becomes another one */
 
+        snprintf(text, sizeof(text), "%s", reason);
         if (policy->phase != PHASE_SLEEPING && !voted)
                 return;
         if (policy->phase == PHASE_SLEEPING && !policy->unquiet && policy->n_pods > 0)
-                event_log_add(policy->node->events, policy->name, "Unquiet", "it does not vote for the sleep: %s", reason);
+                event_log_add(policy->node->events, policy->name, "Unquiet", "it does not vote for the sleep: %s", text);
         policy->unquiet = policy->phase == PHASE_SLEEPING;
         policy->quiet_epoch = -1;
         policy->node->counters.votes_withdrawn += voted;
@@ -133,7 +143,7 @@ void agent_policy_withdraw(struct agent_policy *policy, const char *reason)
                 return;
         policy->verdict.verdict = VERDICT_BUSY;
         policy->verdict.idle_ns = 0;
-        snprintf(policy->verdict.reason, sizeof(policy->verdict.reason), "%s", reason);
+        memcpy(policy->verdict.reason, text, sizeof(text));
         policy->state = WORKLOAD_ACTIVE;
         policy->state_since_ns = now_realtime_ns();
         node_report(policy->node, true);
@@ -164,10 +174,13 @@ static const char *no_longer_idle(struct agent_policy *policy)
         struct idle_verdict verdict;
         uint64_t look_ns;
 
-        if (policy->quiet_epoch == policy->epoch || (reason && strcmp(reason, "Manual") == 0))
+        if (reason && strcmp(reason, "Manual") == 0)
                 return NULL;
+        if (policy->quiet_epoch == policy->epoch) /* what GPUs do is no matter of bytes */
+                return agent_policy_gpu_permits(policy) ? NULL : "work for its GPU";
         if (judge_all(policy, CONNECTIONS, now_monotonic_ns(), &verdict, &look_ns) < 0)
                 return "its activity cannot be read";
+        agent_policy_judge_gpu(policy, &verdict);
         if (verdict.verdict == VERDICT_IDLE)
                 return NULL;
         policy->verdict = verdict;
@@ -244,7 +257,8 @@ void agent_policy_look(struct agent_policy *policy)
 
         if (policy->n_pods == 0 || !policy->object->policy)
                 return;
-        if (judge_all(policy, CONNECTIONS, now_monotonic_ns() - LOOK_NS, &verdict, &look_ns) >= 0 &&
-            policy->phase != PHASE_SLEEPING)
-                policy->verdict = verdict;
+        if (judge_all(policy, CONNECTIONS, now_monotonic_ns() - LOOK_NS, &verdict, &look_ns) < 0 || policy->phase == PHASE_SLEEPING)
+                return;
+        agent_policy_judge_gpu(policy, &verdict);
+        policy->verdict = verdict;
 }

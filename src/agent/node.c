@@ -118,6 +118,7 @@ static size_t workloads_of(struct node *node, struct node_workload *workloads)
                         .pods = policy->n_pods,
                         .open_requests = open_requests(policy),
                         .reason = policy->state == WORKLOAD_IDLE ? NULL : policy->verdict.reason,
+                        .gpu = policy->gpu,
                 };
         }
         return n;

@@ -12,6 +12,7 @@
 struct activity;
 struct agent_policy;
 struct event_log;
+struct gpu_watch;
 struct hold;
 struct kube_reflector;
 struct object;
@@ -42,6 +43,7 @@ struct node {
         const char *cgroup; /* below which the node's pods are */
         struct hold *hold;
         struct activity *activity;
+        struct gpu_watch *gpu; /* NULL: GPUs are not watched */
         struct prober *prober;
         struct report *report;
         struct event_log *events;

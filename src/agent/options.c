@@ -23,6 +23,7 @@ static const char usage[] =
         "  --run-dir DIR                control socket (default: /run/lull)\n"
         "  --metrics ADDRESS:PORT|none  Prometheus metrics over HTTP (default: 0.0.0.0:9474)\n"
         "  --release auto|wait          wait: held flows always wait for the data plane (default: auto)\n"
+        "  --gpu                        watch what pods do with their GPUs; without it those that request one stay awake\n"
         "  --masquerade-all             kube-proxy runs with --masquerade-all\n"
         "  --cluster-cidr LIST          kube-proxy's --cluster-cidr, where it has one\n"
         "\n"
@@ -38,6 +39,7 @@ enum long_option {
         OPTION_RUN_DIR,
         OPTION_METRICS,
         OPTION_RELEASE,
+        OPTION_GPU,
         OPTION_MASQUERADE_ALL,
         OPTION_CLUSTER_CIDR,
 };
@@ -52,6 +54,7 @@ static const struct option long_options[] = {
         { "run-dir", required_argument, NULL, OPTION_RUN_DIR },
         { "metrics", required_argument, NULL, OPTION_METRICS },
         { "release", required_argument, NULL, OPTION_RELEASE },
+        { "gpu", no_argument, NULL, OPTION_GPU },
         { "masquerade-all", no_argument, NULL, OPTION_MASQUERADE_ALL },
         { "cluster-cidr", required_argument, NULL, OPTION_CLUSTER_CIDR },
         { NULL, 0, NULL, 0 },
@@ -116,6 +119,9 @@ static int option_apply(struct agent_options *options, int option)
         if (text)
                 return text_replace(text, optarg);
         switch (option) {
+        case OPTION_GPU:
+                options->gpu = true;
+                return 0;
         case OPTION_MASQUERADE_ALL:
                 options->masquerade_all = true;
                 return 0;

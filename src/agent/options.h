@@ -16,6 +16,7 @@ struct agent_options {
         char *run_dir;    /* --run-dir: control socket; default /run/lull */
         char *metrics;    /* --metrics: "address:port", or NULL for none; default 0.0.0.0:9474 */
         char *release;    /* --release: "auto", or "wait" to always leave flows to the data plane (for tests and odd data planes) */
+        bool gpu;         /* --gpu: watch the pods' GPUs; needs CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE and CAP_DAC_READ_SEARCH */
         bool masquerade_all; /* --masquerade-all: kube-proxy runs with it */
         char *cluster_cidr; /* --cluster-cidr: kube-proxy's, comma-separated; sources outside of it are masqueraded; NULL: none is */
 };

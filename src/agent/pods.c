@@ -88,17 +88,21 @@ static int watch(struct agent_policy *policy, struct agent_pod *pod)
         if (r < 0)
                 return r;
         r = workload_new(policy->node->activity, &settings, cgroup, pod, &pod->workload);
-        if (r >= 0) /* what happened before is not known, so it counts as activity */
-                pod->since_ns = now_monotonic_ns();
-        return r;
+        if (r < 0)
+                return r;
+        pod->since_ns = now_monotonic_ns(); /* what happened before is not known, so it counts as activity */
+        agent_policy_watch_gpu(policy, pod, cgroup);
+        return 0;
 }
 
 void agent_policy_watch(struct agent_policy *policy, struct agent_pod *pod)
 {
         int r = watch(policy, pod);
 
-        if (r < 0) /* what it counted so far does not mean what the policy now says */
+        if (r < 0) { /* what it counted so far does not mean what the policy now says */
+                agent_policy_forget_gpu(pod);
                 pod->workload = workload_free(pod->workload, false);
+        }
         /* The cgroup of a pod that has just been bound to this node is yet to come. */
         if (r < 0 && r != -ENOENT && r != pod->error)
                 log_warning("policy \"%s\": cannot watch pod \"%s\": %s; it keeps the policy awake", policy->name, pod->key,
@@ -113,8 +117,10 @@ static void forget_pod(struct agent_policy *policy, struct agent_pod *pod, bool 
                 LIST_REMOVE(policy, with_pods);
                 policy->watched = watched_free(policy->watched);
                 policy->state = WORKLOAD_UNKNOWN;
+                policy->gpu = (struct node_gpu){ 0 };
                 policy->quiet_epoch = -1;
         }
+        agent_policy_forget_gpu(pod);
         workload_free(pod->workload, keep_pins);
         free(pod->key);
         free(pod->uid);

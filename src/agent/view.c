@@ -153,11 +153,12 @@ json_t *agent_policy_json(struct agent_policy *policy)
         uint64_t now = now_realtime_ns();
 
         agent_policy_look(policy);
-        return json_pack("{ss, ss, ss, so, sf, sb, so, so, so, so, so, so, so, so, sI, sI}", "name", policy->name, "origin",
+        return json_pack("{ss, ss, ss, so, sf, sb, so, so, so, so, so, so, so, so, so, sI, sI}", "name", policy->name, "origin",
                          "ScaleToZero", "phase", phase_to_string(status->phase), "since", time_json(status->since_realtime_ns),
                          "since_seconds", now > status->since_realtime_ns ? seconds(now - status->since_realtime_ns) : 0.0,
                          "dry_run", spec ? (int)spec->dry_run : 0, "listen", listen_json(policy), "target", target_json(policy),
-                         "idle", idle_json(policy), "activity", activity_json(policy), "held", held_json(policy), "last_wake",
-                         wake_json(policy), "last_sleep", sleep_json(policy), "conditions", conditions_json(policy), "epoch",
-                         (json_int_t)status->epoch, "quiet_epoch", (json_int_t)policy->quiet_epoch);
+                         "idle", idle_json(policy), "activity", activity_json(policy), "gpu", agent_policy_gpu_json(policy), "held",
+                         held_json(policy), "last_wake", wake_json(policy), "last_sleep", sleep_json(policy), "conditions",
+                         conditions_json(policy), "epoch", (json_int_t)status->epoch, "quiet_epoch",
+                         (json_int_t)policy->quiet_epoch);
 }

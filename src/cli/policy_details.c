@@ -76,6 +76,15 @@ static void rows_activity(struct table *table, const json_t *activity)
         table_cell(table, "%.2f cores", member_number(activity, "cpu_cores"));
 }
 
+static void row_gpu(struct table *table, const json_t *gpu)
+{
+        if (!json_is_object(gpu))
+                return;
+        table_cell(table, "GPU");
+        table_cell(table, "%s: %s; devices: %lld, open: %lld", member_text(gpu, "state"), member_text(gpu, "reason"),
+                   member_integer(gpu, "devices"), member_integer(gpu, "open"));
+}
+
 static void row_wake(struct table *table, const json_t *wake)
 {
         char duration[DURATION_TEXT_MAX];
@@ -127,6 +136,7 @@ static int rows_policy(struct cli *cli, struct table *table, const json_t *polic
 
         row_idle(table, json_object_get(policy, "idle"));
         rows_activity(table, json_object_get(policy, "activity"));
+        row_gpu(table, json_object_get(policy, "gpu"));
         table_cell(table, "held");
         table_cell(table, "parked packets: %lld", member_integer(json_object_get(policy, "held"), "parked"));
         row_wake(table, json_object_get(policy, "last_wake"));

@@ -17,6 +17,7 @@
 #include "agent/agent_private.h"
 #include "agent/report.h"
 #include "base/time.h"
+#include "gpu/watch.h"
 #include "hold/hold.h"
 #include "kube/reflector.h"
 #include "serve/event_log.h"
@@ -68,12 +69,29 @@ struct activity {
         int error;                 /* of making them */
 };
 
+struct gpu_tenant { /* a pod's */
+        struct gpu_watch *watch;
+        char name[64];
+        struct gpu_rules rules;
+        unsigned devices, open;
+        struct gpu_verdict verdict;
+        uint32_t (*open_requests)(void *userdata);
+        void *userdata;
+        unsigned looks;
+};
+
+struct gpu_watch {
+        struct gpu_tenant *tenants[2];
+        int error; /* of making them */
+};
+
 struct world {
         struct agent agent;
         struct agent_options options;
         struct kube_client client;
         struct hold hold;
         struct activity activity;
+        struct gpu_watch gpu; /* the node's, where a test says so */
         struct prober prober;
         struct kube_request *objects, *pods; /* the watches */
         json_t *status;                      /* of the NodeActivity, as last written */
@@ -234,6 +252,59 @@ int workload_read(struct workload *workload, uint64_t not_before_ns, struct work
         return 0;
 }
 
+/* GPUs */
+
+int gpu_tenant_new(struct gpu_watch *watch, const struct gpu_tenant_config *config, struct gpu_tenant **ret_tenant)
+{
+        struct gpu_tenant **slot = watch->tenants[0] ? &watch->tenants[1] : &watch->tenants[0];
+
+        if (watch->error)
+                return watch->error;
+        assert_null(*slot);
+        *slot = calloc(1, sizeof(**slot));
+        assert_non_null(*slot);
+        (*slot)->watch = watch;
+        (*slot)->rules = config->rules;
+        (*slot)->open_requests = config->open_requests;
+        (*slot)->userdata = config->userdata;
+        snprintf((*slot)->name, sizeof((*slot)->name), "%s", config->name);
+        *ret_tenant = *slot;
+        return 0;
+}
+
+struct gpu_tenant *gpu_tenant_free(struct gpu_tenant *tenant)
+{
+        if (!tenant)
+                return NULL;
+        for (size_t i = 0; i < 2; i++)
+                if (tenant->watch->tenants[i] == tenant)
+                        tenant->watch->tenants[i] = NULL;
+        free(tenant);
+        return NULL;
+}
+
+void gpu_tenant_set_rules(struct gpu_tenant *tenant, const struct gpu_rules *rules)
+{
+        tenant->rules = *rules;
+}
+
+unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict)
+{
+        tenant->looks++;
+        return gpu_tenant_known(tenant, ret_verdict);
+}
+
+unsigned gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict)
+{
+        *ret_verdict = tenant->verdict;
+        return tenant->devices;
+}
+
+unsigned gpu_tenant_open_devices(const struct gpu_tenant *tenant)
+{
+        return tenant->open;
+}
+
 /* probes */
 
 int probe_new(struct prober *prober, const struct status_probe *settings, const struct address *address, uint64_t not_before_ns,
@@ -320,7 +391,7 @@ static _unused_ struct agent_policy *policy_of(struct world *world, const char *
         return policy;
 }
 
-static struct holding *holding_of(struct world *world)
+static _unused_ struct holding *holding_of(struct world *world)
 {
         struct agent_policy *policy = policy_of(world, "shop/web");
 

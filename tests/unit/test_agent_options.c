@@ -47,6 +47,7 @@ static void a_pod_needs_no_options(void **state)
         assert_null(options->kubelet);
         assert_null(options->cluster_cidr);
         assert_false(options->masquerade_all);
+        assert_false(options->gpu);
 }
 
 static void what_is_given_counts(void **state)
