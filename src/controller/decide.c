@@ -139,6 +139,7 @@ static void sleep_for(struct deciding *deciding, enum sleep_reason reason)
         decision->fresh_sleep = true;
         if (decision->from != PHASE_AWAKE)
                 return;
+        decision->gpus_before = reason == SLEEP_SCALED ? 0 : input->evidence->gpus;
         if (has_replicas(deciding))
                 decision->replicas_before = input->target->replicas;
         else if (input->replicas_seen > 0)
@@ -510,6 +511,7 @@ void decide(const struct decide_input *input, struct decision *ret_decision)
                 .from = input->machine->phase,
                 .from_since_ns = input->machine->since_ns,
                 .replicas_before = status->replicas_before,
+                .gpus_before = status->gpus_before,
                 .idle_factor = MAX(status->idle_factor, 1u),
         };
         deciding.vetoed = veto_conditions(input, &decision->conditions);
@@ -526,6 +528,8 @@ void decide(const struct decide_input *input, struct decision *ret_decision)
         if (input->leader)
                 decide_finalizer(&deciding);
         lasting_conditions(input, decision);
+        if (!deciding.vetoed)
+                gpu_condition(input, decision);
         decision->news = conditions_news(&decision->conditions, status);
 }
 

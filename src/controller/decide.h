@@ -73,7 +73,7 @@ struct decision {
         enum sleep_reason reason;
         bool blocked;     /* a sleep was blocked just now */
         bool wake_failed; /* a wake failed just now: look for the reason */
-        uint32_t replicas_before, idle_factor;
+        uint32_t replicas_before, gpus_before, idle_factor;
         struct conditions conditions;
         uint32_t news; /* bit i: conditions.entries[i] did not hold before */
         enum decide_scale scale;

@@ -8,7 +8,7 @@ struct gathering {
         struct evidence *evidence;
 };
 
-static void say_busy(struct evidence *evidence, const char *node, const char *reason, bool unknown)
+static void name_busy(struct evidence *evidence, const char *node, const char *reason, bool unknown)
 {
         evidence->idle = false;
         if (evidence->busy_node)
@@ -16,6 +16,21 @@ static void say_busy(struct evidence *evidence, const char *node, const char *re
         evidence->busy_node = node;
         evidence->busy_reason = reason;
         evidence->busy_is_unknown = unknown;
+}
+
+static void say_busy(struct evidence *evidence, const char *node, const char *reason, bool unknown)
+{
+        evidence->only_gpu_report = false;
+        name_busy(evidence, node, reason, unknown);
+}
+
+/* What a vouched agent says that is not Idle. */
+static void say_not_idle(struct evidence *evidence, const char *node, const struct node_workload *workload)
+{
+        if (workload->state == WORKLOAD_ACTIVE && workload->gpu.would_sleep)
+                name_busy(evidence, node, workload->reason, false);
+        else
+                say_busy(evidence, node, workload->reason, workload->state == WORKLOAD_UNKNOWN);
 }
 
 static void say_unquiet(struct evidence *evidence, const char *node)
@@ -56,10 +71,12 @@ static void read_workload(struct gathering *gathering, const struct agent_view *
                 say_anew(evidence, agent->node);
                 return;
         }
-        if (!workload || workload->state != WORKLOAD_IDLE)
-                say_busy(evidence, agent->node, workload && workload->reason ? workload->reason : NULL,
-                         !workload || workload->state == WORKLOAD_UNKNOWN);
-        else if (workload->pods < pods)
+        evidence->gpus += workload ? workload->gpu.devices : 0;
+        if (!workload)
+                say_busy(evidence, agent->node, NULL, true);
+        else if (workload->state != WORKLOAD_IDLE)
+                say_not_idle(evidence, agent->node, workload);
+        if (workload && workload->pods < pods)
                 say_busy(evidence, agent->node, "its agent has not seen all of the pods there yet", true);
         if (!workload || workload->pods < pods || workload->quiet_epoch != gathering->question->epoch)
                 say_unquiet(evidence, agent->node);
@@ -78,7 +95,7 @@ static int read_elsewhere(const struct agent_view *agent, void *userdata)
                 return 0;
         }
         if (workload->state != WORKLOAD_IDLE)
-                say_busy(gathering->evidence, agent->node, workload->reason, workload->state == WORKLOAD_UNKNOWN);
+                say_not_idle(gathering->evidence, agent->node, workload);
         if (workload->quiet_epoch != gathering->question->epoch)
                 say_unquiet(gathering->evidence, agent->node);
         return 0;
@@ -124,20 +141,22 @@ static int read_agent(const struct agent_view *agent, void *userdata)
 void evidence_gather(const struct agents *agents, const struct evidence_question *question, uint64_t now_ns,
                      struct evidence *ret_evidence)
 {
-        struct evidence evidence = { .idle = question->n_nodes > 0, .quiet = question->n_nodes > 0, .programmed = true };
+        bool any = question->n_nodes > 0;
+        struct evidence evidence = { .idle = any, .only_gpu_report = any, .quiet = any, .programmed = true };
         struct gathering gathering = { question, &evidence };
 
         evidence.pods_are_missing = question->running < question->wanted;
         evidence.none_is_ready = question->wanted > 0 && question->n_ready == 0;
         if (evidence.pods_are_missing || evidence.none_is_ready)
-                evidence.idle = false;
+                evidence.idle = evidence.only_gpu_report = false;
         for (size_t i = 0; i < question->n_nodes; i++) {
                 const struct agent_view agent = agents_get(agents, question->nodes[i], now_ns);
 
                 read_workload(&gathering, &agent, question->pods[i]);
         }
-        if (evidence.idle || evidence.quiet) /* else nobody could change it */
+        if (evidence.idle || evidence.only_gpu_report || evidence.quiet) /* else nobody could change it */
                 agents_each(agents, now_ns, read_elsewhere, &gathering);
+        evidence.only_gpu_report = evidence.only_gpu_report && !evidence.idle;
         if (question->who_asks || question->who_has_programmed)
                 agents_each(agents, now_ns, read_agent, &gathering);
         *ret_evidence = evidence;

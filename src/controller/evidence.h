@@ -35,6 +35,8 @@ struct evidence {                         /* names and texts are the agents' */
         const char *demand_node;
 
         bool idle;                           /* every node that runs its pods says Idle */
+        bool only_gpu_report;                /* ... or would, if idle.gpu.onIdle were Sleep; at least one does not say Idle */
+        uint32_t gpus;                       /* that its pods have */
         bool quiet;                          /* every one has voted for this epoch */
         const char *busy_node, *busy_reason; /* while not idle: who else says what */
         bool busy_is_unknown;                /* it says Unknown, or nothing */

@@ -98,6 +98,14 @@ static void write_saved(struct metrics_writer *writer, const struct controller *
 
                 metrics_sample(writer, labels, subject_known(subject)->object->status.saved_replica_seconds);
         }
+        metrics_family(writer, "lull_gpu_saved_seconds_total");
+        for (subject = controller->subjects; subject; subject = subject->hh.next) {
+                const struct scale_to_zero_status *status = &subject_known(subject)->object->status;
+                const char *labels[] = { "policy", subject->key, NULL };
+
+                if (status->saved_gpu_seconds > 0 || status->gpus_before > 0)
+                        metrics_sample(writer, labels, status->saved_gpu_seconds);
+        }
 }
 
 static void write_watches(struct metrics_writer *writer, const struct controller *controller)

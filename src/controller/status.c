@@ -90,9 +90,12 @@ static void draft_phase(struct draft *draft, const struct decide_input *input, c
         enum phase phase = decision->machine.phase;
 
         if (decision->from == PHASE_ASLEEP && phase != PHASE_ASLEEP && status->since_realtime_ns &&
-            input->now_realtime_ns > status->since_realtime_ns)
-                status->saved_replica_seconds += (double)(input->now_realtime_ns - status->since_realtime_ns) / NSEC_PER_SEC *
-                                                 MAX(status->replicas_before, 1u);
+            input->now_realtime_ns > status->since_realtime_ns) {
+                double slept = (double)(input->now_realtime_ns - status->since_realtime_ns) / NSEC_PER_SEC;
+
+                status->saved_replica_seconds += slept * MAX(status->replicas_before, 1u);
+                status->saved_gpu_seconds += slept * status->gpus_before;
+        }
         if (decision->from != phase)
                 status->since_realtime_ns = input->now_realtime_ns;
         else if (status->since_realtime_ns == 0)
@@ -101,6 +104,7 @@ static void draft_phase(struct draft *draft, const struct decide_input *input, c
         status->holding = phase_holds(&decision->machine);
         status->epoch += decision->fresh_sleep;
         status->replicas_before = decision->replicas_before;
+        status->gpus_before = decision->gpus_before;
         status->idle_factor = decision->idle_factor;
         if (decision->woken)
                 draft_wake(draft, input, decision);

@@ -108,6 +108,11 @@ static void tell_phase(struct subject *subject, const struct decision *decision)
         }
 }
 
+static bool is_good(const char *condition)
+{
+        return strcmp(condition, "DryRun") == 0 || strcmp(condition, "GpuIdle") == 0;
+}
+
 /* What a wake failed by is told once it has been looked at. */
 static void tell_conditions(struct subject *subject, const struct decision *decision)
 {
@@ -116,8 +121,8 @@ static void tell_conditions(struct subject *subject, const struct decision *deci
                 bool is_news = decision->news & (UINT32_C(1) << i);
 
                 if (is_news && strcmp(entry->type, "WakeFailed") != 0)
-                        tell(subject, strcmp(entry->type, "DryRun") == 0 ? KUBE_EVENT_NORMAL : KUBE_EVENT_WARNING, entry->type,
-                             "Manage", "%s", entry->message);
+                        tell(subject, is_good(entry->type) ? KUBE_EVENT_NORMAL : KUBE_EVENT_WARNING, entry->type, "Manage", "%s",
+                             entry->message);
         }
 }
 

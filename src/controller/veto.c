@@ -160,6 +160,17 @@ static void flapping_condition(const struct decide_input *input, struct decision
                 colon ? (int)(colon - source) : 0, source ? source : "", after, decision->idle_factor);
 }
 
+void gpu_condition(const struct decide_input *input, struct decision *decision)
+{
+        const struct gpu_settings *gpu = &input->object->policy->idle.gpu;
+        char after[DURATION_TEXT_MAX];
+
+        if (decision->machine.phase == PHASE_AWAKE && gpu->on_idle == GPU_ON_IDLE_REPORT && input->evidence->only_gpu_report)
+                conditions_add(&decision->conditions, "GpuIdle", "Report",
+                               "neither clients nor its GPU have needed it for %s; with idle.gpu.onIdle: Sleep it would sleep",
+                               duration_format(gpu->after_ns, after));
+}
+
 void lasting_conditions(const struct decide_input *input, struct decision *decision)
 {
         blocked_condition(input, decision);

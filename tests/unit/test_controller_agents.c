@@ -361,6 +361,61 @@ static void every_living_agent_has_to_hold_not_only_those_with_pods(void **state
         agents_free(cluster.agents);
 }
 
+static void holds_gpus(struct cluster *cluster, bool would_sleep)
+{
+        for (int i = 0; i < 2; i++) {
+                cluster->workloads[i].state = WORKLOAD_ACTIVE;
+                cluster->workloads[i].gpu =
+                        (struct node_gpu){ .devices = 1 + (unsigned)i, .state = NODE_GPU_IDLE, .would_sleep = would_sleep };
+        }
+}
+
+static void what_only_onidle_report_keeps_awake_is_told_apart(void **state)
+{
+        struct evidence evidence;
+        struct cluster cluster;
+
+        cluster_make(&cluster);
+        assert_false(ask(&cluster, second).only_gpu_report); /* nobody has one */
+        holds_gpus(&cluster, true);
+        evidence = ask(&cluster, second);
+        assert_false(evidence.idle);
+        assert_true(evidence.only_gpu_report);
+        assert_int_equal(evidence.gpus, 3);
+        cluster.workloads[0].state = WORKLOAD_IDLE;
+        assert_true(ask(&cluster, second).only_gpu_report);
+        cluster.workloads[0].state = WORKLOAD_ACTIVE;
+        cluster.workloads[0].gpu.would_sleep = false;
+        assert_false(ask(&cluster, second).only_gpu_report);
+        holds_gpus(&cluster, true);
+        cluster.workloads[1].state = WORKLOAD_UNKNOWN;
+        assert_false(ask(&cluster, second).only_gpu_report);
+        holds_gpus(&cluster, true);
+        cluster.workloads[1].pods = 1;
+        assert_false(ask(&cluster, second).only_gpu_report);
+        agents_free(cluster.agents);
+}
+
+static void what_an_agent_elsewhere_says_of_gpus_counts_too(void **state)
+{
+        static const uint32_t pods[] = { 2 };
+        const struct evidence_question question = {
+                .policy = "a/b", .nodes = (char *const *)node_names, .pods = pods, .n_nodes = 1
+        };
+        struct evidence evidence;
+        struct cluster cluster;
+
+        cluster_make(&cluster);
+        holds_gpus(&cluster, true);
+        cluster.workloads[0].quiet_epoch = cluster.workloads[1].quiet_epoch = -1;
+        evidence_gather(cluster.agents, &question, second, &evidence);
+        assert_true(evidence.only_gpu_report);
+        cluster.workloads[1].gpu.would_sleep = false;
+        evidence_gather(cluster.agents, &question, second, &evidence);
+        assert_false(evidence.only_gpu_report);
+        agents_free(cluster.agents);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -379,6 +434,8 @@ int main(void)
                 cmocka_unit_test(pods_that_no_slice_names_count_where_an_agent_sees_them),
                 cmocka_unit_test(demand_of_another_epoch_is_old),
                 cmocka_unit_test(every_living_agent_has_to_hold_not_only_those_with_pods),
+                cmocka_unit_test(what_only_onidle_report_keeps_awake_is_told_apart),
+                cmocka_unit_test(what_an_agent_elsewhere_says_of_gpus_counts_too),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
