@@ -45,6 +45,8 @@ struct agent_pod { /* one of the policy's pods on this node */
         struct workload *workload; /* NULL: it cannot be watched, because of @error */
         int error;
         struct gpu_tenant *gpu; /* NULL: this agent does not watch GPUs, or not this pod's */
+        char gpu_request[64];   /* what it asks for that is a GPU, or may be one; "" */
+        uint32_t n_gpus;        /* that it asks for */
         uint64_t since_ns;      /* known since */
         bool seen;
         struct workload_snapshot snapshot; /* the last that could be read */
@@ -165,7 +167,9 @@ void agent_policy_look(struct agent_policy *policy);
 void agent_policy_withdraw(struct agent_policy *policy,
                            const char *reason); /* there was demand or activity: no vote, and none taken later */
 
-/* gpu.c. Its cgroup is known; idempotent. */
+/* gpu.c. What it asks for may have become known. */
+void agent_policy_note_gpu(struct agent_pod *pod, const struct kube_pod *kube_pod);
+/* Its cgroup is known; idempotent. */
 void agent_policy_watch_gpu(struct agent_policy *policy, struct agent_pod *pod, const char *cgroup);
 void agent_policy_forget_gpu(struct agent_pod *pod);
 /* Turns @verdict, if it is idle, into another one, with the reason, unless the pods' GPUs are certainly idle too, or they have none. Of

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "gpu/permission.h"
 #include "gpu/watch.h"
+#include "kube/resource.h"
 
 enum { WINDOW_FACTOR_MAX = 4 };
 
@@ -35,6 +36,18 @@ static uint32_t open_requests(void *userdata)
         return snapshot.open_requests;
 }
 
+void agent_policy_note_gpu(struct agent_pod *pod, const struct kube_pod *kube_pod)
+{
+        const char *request = kube_pod->n_claims > 0 ? "by a resource claim, perhaps" : "";
+
+        pod->n_gpus = (uint32_t)kube_pod->n_claims;
+        for (size_t i = 0; i < kube_pod->n_gpu_requests; i++)
+                pod->n_gpus += kube_pod->gpu_requests[i].count;
+        if (kube_pod->n_gpu_requests > 0)
+                request = kube_pod->gpu_requests[0].resource;
+        snprintf(pod->gpu_request, sizeof(pod->gpu_request), "%s", request);
+}
+
 void agent_policy_watch_gpu(struct agent_policy *policy, struct agent_pod *pod, const char *cgroup)
 {
         struct gpu_tenant_config config = {
@@ -57,10 +70,19 @@ void agent_policy_forget_gpu(struct agent_pod *pod)
 
 enum freshness { AS_KNOWN, AFRESH };
 
-static void say_unknown(struct gpu_standing *standing, const char *reason)
+static void say_unknown(struct gpu_standing *standing, unsigned devices, const char *reason)
 {
-        *standing = (struct gpu_standing){ .devices = 1, .open = 1, .verdict.state = GPU_UNKNOWN };
+        *standing = (struct gpu_standing){ .devices = devices, .verdict.state = GPU_UNKNOWN };
         snprintf(standing->verdict.reason, sizeof(standing->verdict.reason), "%s", reason);
+}
+
+static void stand_unwatched(const struct agent_pod *pod, struct gpu_standing *ret_standing)
+{
+        char reason[sizeof(ret_standing->verdict.reason)];
+
+        snprintf(reason, sizeof(reason), "it has a GPU (%s), and this node's agent does not watch GPUs (start it with --gpu)",
+                 pod->gpu_request);
+        say_unknown(ret_standing, pod->n_gpus, reason);
 }
 
 static void stand_pod(const struct agent_policy *policy, struct agent_pod *pod, enum freshness freshness,
@@ -75,7 +97,9 @@ static void stand_pod(const struct agent_policy *policy, struct agent_pod *pod, 
         } else if (pod->gpu) {
                 standing.devices = gpu_tenant_known(pod->gpu, &standing.verdict);
         } else if (policy->node->gpu && pod->workload) {
-                say_unknown(&standing, "it cannot be watched");
+                say_unknown(&standing, 1, "it cannot be watched");
+        } else if (!policy->node->gpu && pod->n_gpus > 0) {
+                stand_unwatched(pod, &standing);
         }
         if (pod->gpu)
                 standing.open = gpu_tenant_open_devices(pod->gpu);
@@ -105,7 +129,7 @@ static int stand(const struct agent_policy *policy, enum freshness freshness, st
 static void stand_or_say_unknown(const struct agent_policy *policy, enum freshness freshness, struct gpu_standing *ret_standing)
 {
         if (stand(policy, freshness, ret_standing) < 0)
-                say_unknown(ret_standing, "out of memory");
+                say_unknown(ret_standing, 1, "out of memory");
 }
 
 static enum node_gpu_state told_state(const struct gpu_standing *standing)

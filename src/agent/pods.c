@@ -200,6 +200,8 @@ static bool follow_pod(struct agent_policy *policy, const char *key, const struc
                 log_error("policy \"%s\": cannot follow pod \"%s\": %s", policy->name, key, strerror(-r));
                 return other;
         }
+        if (pod)
+                agent_policy_note_gpu(pod, kube_pod);
         if (pod && !pod->workload)
                 agent_policy_watch(policy, pod);
         return other;

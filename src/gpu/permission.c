@@ -53,7 +53,7 @@ void gpu_judge_sleep(const struct gpu_standing *standing, enum gpu_on_idle on_id
                 return;
         }
         if (gpu->state != GPU_IDLE) {
-                refuse(verdict, gpu->state == GPU_UNKNOWN ? VERDICT_UNKNOWN : VERDICT_BUSY, now_ns, "its GPU is %s: %.150s",
+                refuse(verdict, gpu->state == GPU_UNKNOWN ? VERDICT_UNKNOWN : VERDICT_BUSY, now_ns, "its GPU is %s: %.165s",
                        gpu_state_to_string(gpu->state), gpu->reason);
                 return;
         }

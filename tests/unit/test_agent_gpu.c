@@ -343,6 +343,70 @@ static void a_pod_that_is_gone_takes_its_gpu_with_it(void **state)
         assert_int_equal(policy_of(world, "shop/web")->gpu.devices, 0);
 }
 
+static void add_pod_with(struct world *world, const char *spec)
+{
+        _cleanup_(freep) char *text = NULL;
+
+        assert_true(asprintf(&text,
+                             "{'metadata':{'namespace':'shop','name':'web-1','uid':'u1','resourceVersion':'%u',"
+                             "'labels':{'app':'web'}},'spec':{'nodeName':'n1',%s},'status':{'phase':'Running'}}",
+                             ++world->version, spec) > 0);
+        for (char *c = text; *c; c++)
+                *c = *c == '\'' ? '"' : *c;
+        event(world->pods, "MODIFIED", text);
+}
+
+#define CONTAINER(limits) "'containers':[{'name':'c','resources':{'limits':{" limits "}}}]"
+
+static void without_the_option_a_pod_with_a_gpu_stays_awake(void **state)
+{
+        struct world *world = *state;
+        const json_t *workload;
+
+        sync_all(world);
+        write_object(world, REPORT, AWAKE);
+        add_pod_with(world, CONTAINER("'nvidia.com/gpu':'2','cpu':'1'"));
+        workload = told(world, "Unknown",
+                        "it has a GPU (nvidia.com/gpu), and this node's agent does not watch GPUs (start it with --gpu)");
+
+        assert_string_equal(text_of(gpu_of(workload), "state"), "Unknown");
+        assert_int_equal(number_of(gpu_of(workload), "devices"), 2);
+}
+
+static void without_the_option_a_claim_may_be_a_gpu(void **state)
+{
+        struct world *world = *state;
+
+        sync_all(world);
+        write_object(world, SLEEP, AWAKE);
+        add_pod_with(world, "'resourceClaims':[{'name':'d','resourceClaimName':'d'}]," CONTAINER(""));
+
+        told(world, "Unknown", "it has a GPU (by a resource claim, perhaps)");
+}
+
+static void without_the_option_all_others_are_judged_by_their_network(void **state)
+{
+        struct world *world = *state;
+
+        sync_all(world);
+        write_object(world, SLEEP, AWAKE);
+        add_pod_with(world, CONTAINER("'cpu':'1','example.com/fpga':'1'"));
+
+        assert_null(gpu_of(told(world, "Idle", "")));
+}
+
+static void without_the_option_an_operator_may_put_it_to_sleep(void **state)
+{
+        struct world *world = *state;
+
+        sync_all(world);
+        write_object(world, REPORT, AWAKE);
+        add_pod_with(world, CONTAINER("'nvidia.com/gpu':'1'"));
+        write_object(world, REPORT, SLEEPING BY_HAND);
+
+        assert_int_equal(number_of(decided(world), "quietEpoch"), 2);
+}
+
 #define WORLD_TEST(test) cmocka_unit_test_setup_teardown(test, world_with_gpus, world_free)
 
 int main(void)
@@ -367,6 +431,10 @@ int main(void)
                 WORLD_TEST(work_for_its_gpu_takes_the_vote_back),
                 WORLD_TEST(an_operator_may_put_it_to_sleep_in_the_middle_of_work),
                 WORLD_TEST(a_pod_that_is_gone_takes_its_gpu_with_it),
+                cmocka_unit_test_setup_teardown(without_the_option_a_pod_with_a_gpu_stays_awake, world_new, world_free),
+                cmocka_unit_test_setup_teardown(without_the_option_a_claim_may_be_a_gpu, world_new, world_free),
+                cmocka_unit_test_setup_teardown(without_the_option_all_others_are_judged_by_their_network, world_new, world_free),
+                cmocka_unit_test_setup_teardown(without_the_option_an_operator_may_put_it_to_sleep, world_new, world_free),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
