@@ -10,6 +10,7 @@
 #include "base/macros.h"
 #include "controller/conditions.h"
 #include "controller/diagnose.h"
+#include "unit/quoted_json.h"
 
 #define POD(status) "{'metadata':{'name':'web-1'},'status':{'phase':'Pending'," status "}}"
 #define WAITING(why, message)                                                                                                      \
@@ -20,15 +21,9 @@
 static json_t *list_of(const char *pods)
 {
         char text[4096];
-        json_t *list;
 
         snprintf(text, sizeof(text), "{'items':[%s]}", pods);
-        for (char *at = text; *at; at++)
-                if (*at == '\'')
-                        *at = '"';
-        list = json_loads(text, 0, NULL);
-        assert_non_null(list);
-        return list;
+        return json(text);
 }
 
 static void each_reason_is_found_and_told(void **state)

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "controller/controller_private.h"
+#include "unit/quoted_json.h"
 
 static struct known_policy *read_policy(const char *spec)
 {
@@ -18,11 +19,7 @@ static struct known_policy *read_policy(const char *spec)
         json_t *object;
 
         snprintf(text, sizeof(text), "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\"},\"spec\":%s}", spec);
-        for (char *at = text; *at; at++)
-                if (*at == '\'')
-                        *at = '"';
-        object = json_loads(text, 0, NULL);
-        assert_non_null(object);
+        object = json(text);
         assert_int_equal(known_policy_read(object, &known, &field), 0);
         json_decref(object);
         return known;

@@ -9,21 +9,16 @@
 #include <string.h>
 
 #include "kube/pod_allocations.h"
+#include "unit/quoted_json.h"
 
 enum { SLICES_MAX = 4, CLAIMS_MAX = 2 };
 
 static json_t *object_of(const char *rest)
 {
         char text[4096];
-        json_t *object;
 
         snprintf(text, sizeof(text), "{'metadata':{'name':'x','namespace':'n'}%s%s}", *rest ? "," : "", rest);
-        for (char *quote = strchr(text, '\''); quote; quote = strchr(quote, '\''))
-                *quote = '"';
-        object = json_loads(text, 0, NULL);
-        if (!object)
-                fail_msg("not JSON: %s", text);
-        return object;
+        return json(text);
 }
 
 static int read_slice(const char *rest, struct kube_resource_slice **ret_slice, const char **ret_field)

@@ -13,22 +13,7 @@
 #include "kube/micro_time.h"
 #include "kube/node_activity.h"
 #include "kube/scale_to_zero.h"
-
-/* Tests write JSON with ' for ". */
-static json_t *json(const char *text)
-{
-        _cleanup_(freep) char *copy = strdup(text);
-        json_error_t error;
-        json_t *value;
-
-        assert_non_null(copy);
-        for (char *c = copy; *c; c++)
-                *c = *c == '\'' ? '"' : *c;
-        value = json_loads(copy, 0, &error);
-        if (!value)
-                fail_msg("%s: %s", text, error.text);
-        return value;
-}
+#include "unit/quoted_json.h"
 
 #define METADATA "'metadata':{'namespace':'shop','name':'web','resourceVersion':'7','generation':3}"
 #define SPEC "'spec':{'target':{'apiVersion':'apps/v1','kind':'Deployment','name':'web'}}"

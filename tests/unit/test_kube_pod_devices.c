@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kube/resource.h"
+#include "unit/quoted_json.h"
 
 static int read_pod(const char *rest, struct kube_pod **ret_pod, const char **ret_field)
 {
@@ -16,10 +17,7 @@ static int read_pod(const char *rest, struct kube_pod **ret_pod, const char **re
         int r;
 
         snprintf(text, sizeof(text), "{'metadata':{'name':'x','namespace':'n'},%s}", rest);
-        for (char *quote = strchr(text, '\''); quote; quote = strchr(quote, '\''))
-                *quote = '"';
-        object = json_loads(text, 0, NULL);
-        assert_non_null(object);
+        object = json(text);
         r = kube_pod_read(object, ret_pod, ret_field);
         json_decref(object);
         return r;

@@ -12,19 +12,7 @@
 #include <string.h>
 
 #include "controller/parking.h"
-
-static json_t *json(const char *text)
-{
-        _cleanup_(freep) char *copy = strdup(text);
-        json_t *object;
-
-        for (char *c = copy; *c; c++)
-                if (*c == '\'')
-                        *c = '"';
-        object = json_loads(copy, 0, NULL);
-        assert_non_null(object);
-        return object;
-}
+#include "unit/quoted_json.h"
 
 static struct address address(const char *text)
 {

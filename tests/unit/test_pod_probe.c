@@ -12,21 +12,7 @@
 
 #include "base/time.h"
 #include "controller/pod_probe.h"
-
-static json_t *json(const char *text)
-{
-        _cleanup_(freep) char *copy = strdup(text);
-        json_error_t error;
-        json_t *object;
-
-        for (char *c = copy; *c; c++)
-                if (*c == '\'')
-                        *c = '"';
-        object = json_loads(copy, 0, &error);
-        if (!object)
-                fail_msg("%s: %s", error.text, copy);
-        return object;
-}
+#include "unit/quoted_json.h"
 
 /* "http 8080 /ready host=h tls headers=A: b timeout=1 delay=0 times=1 started=0", "none", "none pending" */
 static char *probe_text(const struct pod_probe *probe)

@@ -11,22 +11,7 @@
 #include "base/time.h"
 #include "policy/load.h"
 #include "policy/object.h"
-
-/* Tests write JSON with ' for ". */
-static json_t *json(const char *text)
-{
-        _cleanup_(freep) char *copy = strdup(text);
-        json_error_t error;
-        json_t *value;
-
-        assert_non_null(copy);
-        for (char *c = copy; *c; c++)
-                *c = *c == '\'' ? '"' : *c;
-        value = json_loads(copy, JSON_DECODE_ANY, &error);
-        if (!value)
-                fail_msg("%s: %s", text, error.text);
-        return value;
-}
+#include "unit/quoted_json.h"
 
 static int read_spec(const char *text, struct policy **ret_policy, char **ret_problem)
 {

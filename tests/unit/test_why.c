@@ -8,6 +8,7 @@
 
 #include "base/macros.h"
 #include "serve/why.h"
+#include "unit/quoted_json.h"
 
 #define NAME_AND_LISTEN "'name': 'web', 'listen': ['tcp/0.0.0.0:8080']"
 #define WAKE_BY_PACKET                                                                                                             \
@@ -114,25 +115,10 @@ static const struct telling tellings[] = {
         { "[]", NULL },
 };
 
-static json_t *parse(const char *text)
-{
-        _cleanup_(freep) char *copy = strdup(text);
-        json_t *value;
-
-        assert_non_null(copy);
-        for (char *p = copy; *p; p++)
-                if (*p == '\'')
-                        *p = '"';
-        value = json_loads(copy, 0, NULL);
-        if (!value)
-                fail_msg("no JSON: %s", copy);
-        return value;
-}
-
 static void a_policy_is_told_as_one_paragraph(void **state)
 {
         for (size_t i = 0; i < ELEMENTSOF(tellings); i++) {
-                _cleanup_(json_decrefp) json_t *policy = parse(tellings[i].policy);
+                _cleanup_(json_decrefp) json_t *policy = json(tellings[i].policy);
                 _cleanup_(freep) char *text = NULL;
 
                 assert_int_equal(why_text(policy, &text), tellings[i].text ? 0 : -EINVAL);
@@ -146,7 +132,7 @@ static void a_policy_is_told_as_one_paragraph(void **state)
 /* The daemon must survive whatever it is given: each member in turn is missing, null, or of another type. */
 static void a_missing_or_odd_member_is_left_out(void **state)
 {
-        _cleanup_(json_decrefp) json_t *policy = parse(tellings[0].policy);
+        _cleanup_(json_decrefp) json_t *policy = json(tellings[0].policy);
         const char *name;
         json_t *member;
         void *next;
