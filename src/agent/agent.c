@@ -10,6 +10,7 @@
 #include "activity/kubelet.h"
 #include "agent/agent_policy.h"
 #include "agent/agent_private.h"
+#include "agent/claims.h"
 #include "agent/lease.h"
 #include "agent/report.h"
 #include "base/cgroup.h"
@@ -126,8 +127,11 @@ static void tell_kubelet_failure(int r)
 
 static int watch_gpus(struct agent *agent)
 {
-        struct gpu_watch_config config = { .event = agent->node.event, .cgroup_root = agent->options->cgroup };
+        struct gpu_watch_config config = { .event = agent->node.event,
+                                           .cgroup_root = agent->options->cgroup,
+                                           .rules = agent->options->gpu_rules };
 
+        agent->node.gpu_since_ns = now_monotonic_ns();
         return agent->options->gpu ? gpu_watch_new(&config, &agent->node.gpu) : 0;
 }
 
@@ -273,6 +277,7 @@ struct agent *agent_free(struct agent *agent)
                 agent_policy_free(policy, true);
         kube_reflector_free(node->objects);
         kube_reflector_free(node->pods);
+        claims_free(node->claims);
         report_free(node->report);
         lease_free(agent->lease);
         kube_client_free(agent->client);

@@ -172,6 +172,8 @@ void agent_policy_note_gpu(struct agent_pod *pod, const struct kube_pod *kube_po
 /* Its cgroup is known; idempotent. */
 void agent_policy_watch_gpu(struct agent_policy *policy, struct agent_pod *pod, const char *cgroup);
 void agent_policy_forget_gpu(struct agent_pod *pod);
+/* Which devices are allocated to it may be known by now, or others than before. */
+void agent_policy_tell_allocations(const struct agent_policy *policy, struct agent_pod *pod);
 /* Turns @verdict, if it is idle, into another one, with the reason, unless the pods' GPUs are certainly idle too, or they have none. Of
  * the pods of another verdict nothing is looked at. Controllers are told what has changed. */
 void agent_policy_judge_gpu(struct agent_policy *policy, struct idle_verdict *verdict);

@@ -2,10 +2,12 @@
 #include <string.h>
 
 #include "agent/agent_policy.h"
+#include "agent/claims.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "gpu/permission.h"
 #include "gpu/watch.h"
+#include "kube/reflector.h"
 #include "kube/resource.h"
 
 enum { WINDOW_FACTOR_MAX = 4 };
@@ -61,6 +63,38 @@ void agent_policy_watch_gpu(struct agent_policy *policy, struct agent_pod *pod, 
         if (r < 0)
                 log_error("policy \"%s\": cannot watch the GPUs of pod \"%s\": %s; it keeps the policy awake", policy->name,
                           pod->key, strerror(-r));
+        else
+                agent_policy_tell_allocations(policy, pod);
+}
+
+/* The pod's start, as far back as its devices may have been seen to be opened. */
+static uint64_t allocated_since(const struct node *node, const struct kube_pod *kube_pod)
+{
+        uint64_t now_ns = now_monotonic_ns(), realtime_ns = now_realtime_ns(), age_ns = 0;
+
+        if (kube_pod->started_realtime_ns && kube_pod->started_realtime_ns < realtime_ns)
+                age_ns = realtime_ns - kube_pod->started_realtime_ns;
+        return age_ns < now_ns - node->gpu_since_ns ? now_ns - age_ns : node->gpu_since_ns;
+}
+
+void agent_policy_tell_allocations(const struct agent_policy *policy, struct agent_pod *pod)
+{
+        const struct kube_pod *kube_pod = kube_reflector_get(policy->node->pods, pod->key);
+        struct pod_allocations allocations;
+        int r;
+
+        if (!pod->gpu || !kube_pod)
+                return;
+        r = claims_allocations(policy->node->claims, kube_pod, &allocations);
+        if (r >= 0) {
+                for (size_t i = 0; i < allocations.n; i++)
+                        allocations.list[i].since_ns = allocated_since(policy->node, kube_pod);
+                r = gpu_tenant_set_allocations(pod->gpu, allocations.list, allocations.n);
+                pod_allocations_done(&allocations);
+        }
+        if (r < 0 && r != -EAGAIN) /* told once the claims are known */
+                log_error("policy \"%s\": cannot tell which devices are allocated to pod \"%s\": %s", policy->name, pod->key,
+                          strerror(-r));
 }
 
 void agent_policy_forget_gpu(struct agent_pod *pod)

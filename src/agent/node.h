@@ -10,6 +10,7 @@
 #include "serve/metrics.h"
 
 struct activity;
+struct claims;
 struct agent_policy;
 struct event_log;
 struct gpu_watch;
@@ -44,6 +45,8 @@ struct node {
         struct hold *hold;
         struct activity *activity;
         struct gpu_watch *gpu; /* NULL: GPUs are not watched */
+        uint64_t gpu_since_ns; /* they are watched since then */
+        struct claims *claims;
         struct prober *prober;
         struct report *report;
         struct event_log *events;

@@ -7,6 +7,7 @@
 #include "base/cgroup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "serve/daemon.h"
 
 static const char usage[] =
         "Usage: lulld agent [OPTIONS]\n"
@@ -24,6 +25,8 @@ static const char usage[] =
         "  --metrics ADDRESS:PORT|none  Prometheus metrics over HTTP (default: 0.0.0.0:9474)\n"
         "  --release auto|wait          wait: held flows always wait for the data plane (default: auto)\n"
         "  --gpu                        watch what pods do with their GPUs; without it those that request one stay awake\n"
+        "  --gpu-unused-after DURATION  how long an allocated GPU must not have been opened to be unused (default: 30m)\n"
+        "  --gpu-stuck-after DURATION   how long one must be busy without any work to be stuck (default: 10m)\n"
         "  --masquerade-all             kube-proxy runs with --masquerade-all\n"
         "  --cluster-cidr LIST          kube-proxy's --cluster-cidr, where it has one\n"
         "\n"
@@ -40,6 +43,8 @@ enum long_option {
         OPTION_METRICS,
         OPTION_RELEASE,
         OPTION_GPU,
+        OPTION_GPU_UNUSED_AFTER,
+        OPTION_GPU_STUCK_AFTER,
         OPTION_MASQUERADE_ALL,
         OPTION_CLUSTER_CIDR,
 };
@@ -55,6 +60,8 @@ static const struct option long_options[] = {
         { "metrics", required_argument, NULL, OPTION_METRICS },
         { "release", required_argument, NULL, OPTION_RELEASE },
         { "gpu", no_argument, NULL, OPTION_GPU },
+        { "gpu-unused-after", required_argument, NULL, OPTION_GPU_UNUSED_AFTER },
+        { "gpu-stuck-after", required_argument, NULL, OPTION_GPU_STUCK_AFTER },
         { "masquerade-all", no_argument, NULL, OPTION_MASQUERADE_ALL },
         { "cluster-cidr", required_argument, NULL, OPTION_CLUSTER_CIDR },
         { NULL, 0, NULL, 0 },
@@ -122,6 +129,10 @@ static int option_apply(struct agent_options *options, int option)
         case OPTION_GPU:
                 options->gpu = true;
                 return 0;
+        case OPTION_GPU_UNUSED_AFTER:
+                return daemon_parse_duration("gpu-unused-after", optarg, &options->gpu_rules.unused_after_ns);
+        case OPTION_GPU_STUCK_AFTER:
+                return daemon_parse_duration("gpu-stuck-after", optarg, &options->gpu_rules.stuck_after_ns);
         case OPTION_MASQUERADE_ALL:
                 options->masquerade_all = true;
                 return 0;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/macros.h"
+#include "gpu/verdict.h"
 
 struct agent_options {
         char *node;       /* --node; default $NODE_NAME */
@@ -17,7 +18,8 @@ struct agent_options {
         char *metrics;    /* --metrics: "address:port", or NULL for none; default 0.0.0.0:9474 */
         char *release;    /* --release: "auto", or "wait" to always leave flows to the data plane (for tests and odd data planes) */
         bool gpu;         /* --gpu: watch the pods' GPUs; needs CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE and CAP_DAC_READ_SEARCH */
-        bool masquerade_all; /* --masquerade-all: kube-proxy runs with it */
+        struct gpu_rules gpu_rules; /* --gpu-unused-after, --gpu-stuck-after; all else is the policies' */
+        bool masquerade_all;        /* --masquerade-all: kube-proxy runs with it */
         char *cluster_cidr; /* --cluster-cidr: kube-proxy's, comma-separated; sources outside of it are masqueraded; NULL: none is */
 };
 

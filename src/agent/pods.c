@@ -204,6 +204,8 @@ static bool follow_pod(struct agent_policy *policy, const char *key, const struc
                 agent_policy_note_gpu(pod, kube_pod);
         if (pod && !pod->workload)
                 agent_policy_watch(policy, pod);
+        else if (pod)
+                agent_policy_tell_allocations(policy, pod);
         return other;
 }
 

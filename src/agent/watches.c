@@ -4,6 +4,7 @@
 #include "activity/activity.h"
 #include "agent/agent_policy.h"
 #include "agent/agent_private.h"
+#include "agent/claims.h"
 #include "agent/object.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -189,10 +190,32 @@ static int watch_pods(struct agent *agent)
                 &callbacks, &agent->node, NULL, &agent->node.pods);
 }
 
+static void claims_changed(void *userdata)
+{
+        struct node *node = userdata;
+        struct agent_policy *policy;
+        struct agent_pod *pod;
+
+        LIST_FOREACH(policy, &node->with_pods, with_pods)
+        LIST_FOREACH(pod, &policy->pods, others)
+        agent_policy_tell_allocations(policy, pod);
+}
+
+static int prepare_claims(struct agent *agent)
+{
+        struct claims_config config = {
+                .client = agent->client, .node = agent->options->node, .changed = claims_changed, .userdata = &agent->node
+        };
+
+        return claims_new(&config, &agent->node.claims);
+}
+
 int agent_watch(struct agent *agent)
 {
-        int r = watch_pods(agent);
+        int r = prepare_claims(agent);
 
+        if (r >= 0)
+                r = watch_pods(agent);
         if (r >= 0)
                 r = watch_objects(agent);
         if (r < 0)

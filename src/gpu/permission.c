@@ -17,9 +17,14 @@ static bool may_give_back(const struct gpu_standing *standing, enum gpu_on_idle 
         return on_idle == GPU_ON_IDLE_SLEEP || standing->open == 0;
 }
 
+static bool is_at_rest(enum gpu_state state)
+{
+        return state == GPU_IDLE || state == GPU_UNUSED;
+}
+
 bool gpu_permits_sleep(const struct gpu_standing *standing, enum gpu_on_idle on_idle)
 {
-        return standing->devices == 0 || (standing->verdict.state == GPU_IDLE && may_give_back(standing, on_idle));
+        return standing->devices == 0 || (is_at_rest(standing->verdict.state) && may_give_back(standing, on_idle));
 }
 
 bool gpu_would_permit_sleep(const struct gpu_standing *standing, enum gpu_on_idle on_idle)
@@ -52,14 +57,14 @@ void gpu_judge_sleep(const struct gpu_standing *standing, enum gpu_on_idle on_id
                        gpu_state_to_string(gpu->state), gpu->reason);
                 return;
         }
-        if (gpu->state != GPU_IDLE) {
+        if (!is_at_rest(gpu->state)) {
                 refuse(verdict, gpu->state == GPU_UNKNOWN ? VERDICT_UNKNOWN : VERDICT_BUSY, now_ns, "its GPU is %s: %.165s",
                        gpu_state_to_string(gpu->state), gpu->reason);
                 return;
         }
         memcpy(network, verdict->reason, sizeof(network));
-        snprintf(verdict->reason, sizeof(verdict->reason), "%.100s, and its GPU is idle for %s", network,
-                 duration_format(gpu->idle_ns, idle));
+        snprintf(verdict->reason, sizeof(verdict->reason), "%.100s, and its GPU is %s for %s", network,
+                 gpu_state_to_string(gpu->state), duration_format(gpu->idle_ns, idle));
 }
 
 int gpu_standing_all(const struct gpu_standing_part *parts, size_t n_parts, struct gpu_standing *ret_standing)

@@ -2,7 +2,8 @@
 /* May a workload be put to sleep, as far as its GPUs go? One place for the rules of all roles. Pure.
  *
  * What has nothing to do with a GPU may. What holds one that is certainly idle may where the policy says so (onIdle: Sleep); what has
- * closed all that it had may in any case, once their use is long enough ago. All else stays awake, what is unknown above all.
+ * closed all that it had, or never opened what it was given, may in any case, once that is long enough ago. All else stays awake, what is
+ * unknown above all.
  */
 #pragma once
 

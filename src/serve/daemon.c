@@ -9,6 +9,19 @@
 #include "base/directory.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/time.h"
+
+int daemon_parse_duration(const char *option, const char *text, uint64_t *ret_ns)
+{
+        uint64_t ns;
+
+        if (duration_parse(text, &ns) < 0 || ns == 0) {
+                log_error("--%s: \"%s\" is not a duration above 0; write it like \"5m\" or \"1m30s\"", option, text);
+                return -EINVAL;
+        }
+        *ret_ns = ns;
+        return 0;
+}
 
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *signal, void *userdata)
 {

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every role of lulld begins with: its event loop, its lock, its sockets. Each but the first logs what it could not do. */
+/* What every role of lulld begins with: options that several have, its event loop, its lock, its sockets. Each but the event loop logs
+ * what it could not do. */
 #pragma once
 
+#include <stdint.h>
 #include <sys/resource.h>
 #include <systemd/sd-event.h>
 
 #include "serve/http.h"
+
+/* What an option's argument says, a duration above 0. Returns 0, or -EINVAL after logging what is wrong; @option is "stuck-after". */
+int daemon_parse_duration(const char *option, const char *text, uint64_t *ret_ns);
 
 /* An event loop that ends orderly at SIGTERM and SIGINT and tells systemd's watchdog, if there is one. Returns 0 or -errno. */
 int daemon_event_new(sd_event **ret_event);

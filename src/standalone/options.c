@@ -7,7 +7,7 @@
 #include "base/cgroup.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "base/time.h"
+#include "serve/daemon.h"
 
 static const char usage[] =
         "Usage: lulld standalone [OPTIONS] [POLICY...]\n"
@@ -79,18 +79,6 @@ struct options *options_free(struct options *options)
         return NULL;
 }
 
-static int duration_option(const char *option, uint64_t *ret_ns)
-{
-        uint64_t ns;
-
-        if (duration_parse(optarg, &ns) < 0 || ns == 0) {
-                log_error("--%s: \"%s\" is not a duration above 0; write it like \"5m\" or \"1m30s\"", option, optarg);
-                return -EINVAL;
-        }
-        *ret_ns = ns;
-        return 0;
-}
-
 static int option_apply(struct options *options, int option)
 {
         switch (option) {
@@ -105,9 +93,9 @@ static int option_apply(struct options *options, int option)
         case OPTION_METRICS:
                 return text_replace(&options->metrics, optarg);
         case OPTION_IDLE_AFTER:
-                return duration_option("idle-after", &options->gpu_rules.window_ns);
+                return daemon_parse_duration("idle-after", optarg, &options->gpu_rules.window_ns);
         case OPTION_STUCK_AFTER:
-                return duration_option("stuck-after", &options->gpu_rules.stuck_after_ns);
+                return daemon_parse_duration("stuck-after", optarg, &options->gpu_rules.stuck_after_ns);
         case OPTION_CHECK:
                 options->role = ROLE_CHECK;
                 return 0;

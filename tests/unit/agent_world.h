@@ -15,6 +15,7 @@
 #include "activity/pod_cgroup.h"
 #include "agent/agent_policy.h"
 #include "agent/agent_private.h"
+#include "agent/claims.h"
 #include "agent/report.h"
 #include "base/time.h"
 #include "gpu/watch.h"
@@ -78,6 +79,9 @@ struct gpu_tenant { /* a pod's */
         uint32_t (*open_requests)(void *userdata);
         void *userdata;
         unsigned looks;
+        unsigned told;         /* how often its allocations were */
+        char allocations[256]; /* "NAME COUNT BUS_ID" each, as told last */
+        uint64_t since_ns;     /* of the last */
 };
 
 struct gpu_watch {
@@ -288,6 +292,22 @@ void gpu_tenant_set_rules(struct gpu_tenant *tenant, const struct gpu_rules *rul
         tenant->rules = *rules;
 }
 
+int gpu_tenant_set_allocations(struct gpu_tenant *tenant, const struct gpu_allocation *allocations, size_t n)
+{
+        char *text = tenant->allocations;
+        size_t used = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < n; i++) {
+                used += (size_t)snprintf(text + used, sizeof(tenant->allocations) - used, "%s%s %u %s", i ? "; " : "",
+                                         allocations[i].name, allocations[i].count,
+                                         allocations[i].bus_id ? allocations[i].bus_id : "-");
+                tenant->since_ns = allocations[i].since_ns;
+        }
+        tenant->told++;
+        return 0;
+}
+
 unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict)
 {
         tenant->looks++;
@@ -374,6 +394,7 @@ static int world_free(void **state)
                 agent_policy_free(policy, true);
         kube_reflector_free(node->objects);
         kube_reflector_free(node->pods);
+        claims_free(node->claims);
         report_free(node->report);
         assert_true(LIST_EMPTY(&world->client.requests));
         event_log_free(node->events);

@@ -48,6 +48,22 @@ static void a_pod_needs_no_options(void **state)
         assert_null(options->cluster_cidr);
         assert_false(options->masquerade_all);
         assert_false(options->gpu);
+        assert_int_equal(options->gpu_rules.unused_after_ns, 0);
+        assert_int_equal(options->gpu_rules.stuck_after_ns, 0);
+}
+
+static void durations_of_gpus_can_be_set(void **state)
+{
+        _cleanup_(agent_options_freep) struct agent_options *options = NULL, *wrong = NULL;
+
+        setenv("NODE_NAME", "n7", 1);
+        assert_int_equal(parse(WORDS((char *)"--gpu", (char *)"--gpu-unused-after=2h", (char *)"--gpu-stuck-after=5m"), &options),
+                         0);
+        assert_true(options->gpu);
+        assert_int_equal(options->gpu_rules.unused_after_ns, 7200 * NSEC_PER_SEC);
+        assert_int_equal(options->gpu_rules.stuck_after_ns, 300 * NSEC_PER_SEC);
+        assert_int_equal(parse(WORDS((char *)"--gpu-unused-after=never"), &wrong), -EINVAL);
+        assert_int_equal(parse(WORDS((char *)"--gpu-stuck-after=0"), &wrong), -EINVAL);
 }
 
 static void what_is_given_counts(void **state)
@@ -92,6 +108,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup(a_pod_needs_no_options, forget_environment),
+                cmocka_unit_test_setup(durations_of_gpus_can_be_set, forget_environment),
                 cmocka_unit_test_setup(what_is_given_counts, forget_environment),
                 cmocka_unit_test_setup(without_a_node_it_does_not_start, forget_environment),
                 cmocka_unit_test_setup(what_is_no_option_is_refused, forget_environment),

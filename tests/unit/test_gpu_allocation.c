@@ -177,6 +177,13 @@ static void an_allocated_device_is_starting_then_unused_and_starting_again_once_
         gpu_tenant_set_rules(world.tenant, &(struct gpu_rules){ .window_ns = HOUR_NS, .unused_after_ns = 1 });
         assert_int_equal(state_of(&world), GPU_UNUSED);
 
+        world.watch.rules.unused_after_ns = 1; /* where the tenant's own rules say nothing */
+        gpu_tenant_set_rules(world.tenant, &(struct gpu_rules){ .window_ns = HOUR_NS });
+        assert_int_equal(gpu_tenant_set_allocations(world.tenant, &(struct gpu_allocation){ .name = "amd.com/gpu", .count = 1 }, 1),
+                         0);
+        assert_int_equal(state_of(&world), GPU_UNUSED);
+        assert_int_equal(gpu_tenant_set_allocations(world.tenant, &allocation, 1), 0);
+
         open_device(world.tenant, &world.devices[NVIDIA0]);
         assert_int_equal(state_of(&world), GPU_STARTING);
         world.tenant->uses[0].n_open = 0; /* closed again, it was opened nevertheless */

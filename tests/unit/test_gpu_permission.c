@@ -33,13 +33,13 @@ static struct idle_verdict judged(struct gpu_standing it, enum gpu_on_idle on_id
         return verdict;
 }
 
-static void only_what_is_idle_or_has_no_gpu_may_sleep(void **state)
+static void only_what_is_idle_or_unused_or_has_no_gpu_may_sleep(void **state)
 {
         for (int it = 0; it < GPU_STATE_MAX; it++)
                 for (int on_idle = GPU_ON_IDLE_REPORT; on_idle <= GPU_ON_IDLE_SLEEP; on_idle++)
                         for (unsigned open = 0; open <= 1; open++) {
                                 struct gpu_standing has = standing(it, 1, open), has_not = standing(it, 0, 0);
-                                bool may = it == GPU_IDLE && (on_idle == GPU_ON_IDLE_SLEEP || !open);
+                                bool may = (it == GPU_IDLE || it == GPU_UNUSED) && (on_idle == GPU_ON_IDLE_SLEEP || !open);
 
                                 assert_int_equal(gpu_permits_sleep(&has, on_idle), may);
                                 assert_int_equal(judged(has, on_idle).verdict == VERDICT_IDLE, may);
@@ -105,7 +105,7 @@ static void several_workloads_are_idle_only_together(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(only_what_is_idle_or_has_no_gpu_may_sleep),
+                cmocka_unit_test(only_what_is_idle_or_unused_or_has_no_gpu_may_sleep),
                 cmocka_unit_test(what_would_sleep_but_for_report_is_told_apart),
                 cmocka_unit_test(what_keeps_it_awake_is_told_and_looked_at_again_soon),
                 cmocka_unit_test(several_workloads_are_idle_only_together),
