@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The election's requests and callbacks, with a client that the tests answer for and a clock that they move. Its timing is proven in
- * test_kube_election_policy.c. */
+ * test_kube_election_policy.c and test_kube_election_fencing.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
