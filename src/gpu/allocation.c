@@ -224,6 +224,22 @@ json_t *allotments_disagreement_json(const struct gpu_tenant *tenant)
         return list;
 }
 
+static const char *text_or_null(const char *text)
+{
+        return *text ? text : NULL;
+}
+
+static json_t *allotment_json(const struct gpu_allotment *allotment)
+{
+        json_t *json = json_pack("{ss, si, ss?, ss?, ss?, si}", "name", allotment->name, "count", (int)allotment->count, "device",
+                                 allotment->device ? allotment->device->name : NULL, "bus", text_or_null(allotment->bus_id), "uuid",
+                                 text_or_null(allotment->uuid), "unopened", (int)allotment->unopened);
+
+        if (json && allotment->unopened > 0)
+                add_verdict_json(json, &allotment->verdict);
+        return json;
+}
+
 json_t *allotments_json(const struct gpu_tenant *tenant)
 {
         json_t *list;
@@ -231,19 +247,9 @@ json_t *allotments_json(const struct gpu_tenant *tenant)
         if (!tenant->told)
                 return json_null();
         list = json_array();
-        for (size_t i = 0; i < tenant->n_allotments; i++) {
-                const struct gpu_allotment *allotment = &tenant->allotments[i];
-                json_t *json;
-
-                if (!counts(allotment))
-                        continue;
-                json = json_pack("{ss, si, ss?, si}", "name", allotment->name, "count", (int)allotment->count, "device",
-                                 allotment->device ? allotment->device->name : NULL, "unopened", (int)allotment->unopened);
-
-                if (json && allotment->unopened > 0)
-                        add_verdict_json(json, &allotment->verdict);
-                json_array_append_new(list, json);
-        }
+        for (size_t i = 0; i < tenant->n_allotments; i++)
+                if (counts(&tenant->allotments[i]))
+                        json_array_append_new(list, allotment_json(&tenant->allotments[i]));
         return list;
 }
 

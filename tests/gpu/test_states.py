@@ -105,7 +105,8 @@ def test_what_is_allocated_and_never_opened_is_unused_until_it_is_opened(gpus, c
         opener.close()
 
 
-@pytest.mark.parametrize("allocation", [f"gpu.nvidia.com/n/gpu-1#GPU-00000000-0000-0000-0000-{LOOP:012}", "gpu.nvidia.com/n/gpu-1@0000:0b:00.0"])
+@pytest.mark.parametrize("allocation", [f"gpu.nvidia.com/n/gpu-1#GPU-00000000-0000-0000-0000-{LOOP:012}",
+                                        "gpu.nvidia.com/n/gpu-1@0000:0b:00.0"])
 def test_a_device_that_is_known_is_not_taken_for_another_that_is_open(gpus, cgroup, allocation):
     gpus.say(f"device minor={TUN} bus=10", f"device minor={LOOP} bus=11")
     opener = Program(["/usr/bin/python3", "-c", OPENER], cgroup)
