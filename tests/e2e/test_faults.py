@@ -46,9 +46,9 @@ def test_rolling_the_agents_while_they_hold_refuses_nobody(lull, slow, places):
 
 
 def test_the_api_server_away_for_a_minute_is_waited_for(cluster, sleeping, places):
-    workload = sleeping(wake={"holdTimeout": "3m"})
+    workload = sleeping(wake={"holdTimeout": "6m"})
     cluster.stop("kube-apiserver")
-    dialler = clients.dialling(places.pod("n2"), workload.address, timeout=150)
+    dialler = clients.dialling(places.pod("n2"), workload.address, timeout=300)
     dialler.join(60)
     assert dialler.is_alive() and clients.errors(dialler.done) == []
 

@@ -173,7 +173,10 @@ def ensure_module(module):
 
 def ensure_program(name):
     """Builds one of those that no cluster needs, if it is not built yet; returns its path."""
-    [module] = [module for module in ON_DEMAND if name in module.programs]
+    module = next((module for module in ON_DEMAND if name in module.programs), None)
+    if not module:
+        known = ", ".join(program for module in ON_DEMAND for program in module.programs)
+        raise SystemExit(f"cluster: there is no program {name} to build by itself; there is {known}")
     with only_one_builds(f"{module.name}.lock"):
         ensure_module(module)
     return program(name)
