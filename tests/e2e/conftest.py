@@ -97,14 +97,13 @@ def fixture_relay_image(running, tmp_path_factory):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failure shows what lull's pods logged and what the policies' statuses are."""
+    """A failure shows what lull's pods logged and what the statuses of policies and nodes are."""
     outcome = yield
     report = outcome.get_result()
     lull = item.funcargs.get("lull") or item.funcargs.get("installed")
     if report.failed and lull:
         for title, text in lull.story():
             report.sections.append((title, text))
-        namespace = item.funcargs.get("namespace")
-        if namespace:
-            for policy in lull.api.get(deployed.STZ.format(namespace))["items"]:
-                report.sections.append((f"policy {policy['metadata']['name']}", json.dumps(policy.get("status"), indent=1)))
+        for kind in ("scaletozeros", "nodeactivities"):
+            for found in lull.api.get(f"/apis/lull.dev/v1alpha1/{kind}")["items"]:
+                report.sections.append((f"{found['kind']} {found['metadata']['name']}", json.dumps(found.get("status"), indent=1)))

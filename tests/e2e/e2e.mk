@@ -8,5 +8,5 @@ e2e:
 	@tools/install-dependencies build cluster
 	@$(MAKE) --no-print-directory run-e2e
 
-run-e2e: all
+run-e2e: all $(NVML_STAND_IN) $(BUILD)/tests/gpu/libcuda.so.1
 	@BUILD=$(BUILD) PYTHON=$(PYTHON) tools/run-tests e2e

@@ -13,7 +13,7 @@ from lullcluster import api, cgroups, layout, up
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
-OVERLAY = ROOT / "tests/e2e/overlay"
+OVERLAY, WATCHING_GPUS = ROOT / "tests/e2e/overlay", ROOT / "tests/e2e/overlay-gpu"
 NAMESPACE = "lull-system"
 IMAGE = "lull.test/lulld:e2e"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -52,18 +52,24 @@ class Lull:
 
     # All of it
 
-    def manifests(self):
-        return self.cluster.kubectl("kustomize", OVERLAY)
+    def manifests(self, overlay=OVERLAY):
+        return self.cluster.kubectl("kustomize", overlay)
 
-    def apply(self):
+    def apply(self, overlay=OVERLAY):
         """Objects only: nothing is awaited."""
         settings = {"CGROUPS": str(cgroups.unified() / self.cluster.where.cgroup.lstrip("/")),
                     "POD_RANGES": ",".join(layout.POD_RANGE)}
         config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "test-cluster", "namespace": NAMESPACE},
                       "data": settings}
-        namespace, _, others = self.manifests().partition("\n---\n")
+        namespace, _, others = self.manifests(overlay).partition("\n---\n")
         self.cluster.kubectl("apply", "--server-side", "--filename", "-",
                              text="\n---\n".join([namespace, json.dumps(config_map), others]))
+
+    def change_agents(self, overlay):
+        """Applies other manifests, and waits until all agents are as these say."""
+        self.apply(overlay)
+        self.cluster.kubectl("--namespace", NAMESPACE, "rollout", "status", "daemonset/lull-agent", "--timeout=90s", timeout=100)
+        self.ready()
 
     def is_there(self):
         return any(item["metadata"]["name"] == NAMESPACE for item in self.api.get("/api/v1/namespaces")["items"])

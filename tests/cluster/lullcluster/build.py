@@ -61,6 +61,7 @@ ALL = (
 # Built when a test first asks for one.
 ON_DEMAND = (
     Module("traefik", ("traefik",)),
+    Module("deviceplugin", ("deviceplugin",), packages=(".",)),
 )
 
 
