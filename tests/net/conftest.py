@@ -8,7 +8,8 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from machine import Node  # noqa: E402  pylint: disable=wrong-import-position
-from machine.namespace import private_mounts  # noqa: E402  pylint: disable=wrong-import-position
+from machine.namespace import mount_bpffs, private_mounts, unmount  # noqa: E402  pylint: disable=wrong-import-position
+from translated import Cluster, Hold  # noqa: E402  pylint: disable=wrong-import-position
 
 CLIENTS = ["loopback", "own", "routed", "bridged"]
 
@@ -31,6 +32,29 @@ def place(request):
     """Where a client is, and the family it speaks: ("routed", 6)."""
     kind, family = request.param.split("-ipv")
     return kind, int(family)
+
+
+@pytest.fixture
+def cluster():
+    made = Cluster()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hold(cluster, tmp_path):
+    """Starts hold on the cluster's node: hold("wait")."""
+    started = []
+    mount_bpffs(tmp_path / "bpf")
+
+    def start(*options):
+        started.append(Hold(cluster, tmp_path / "bpf", *options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.close()
+    unmount(tmp_path / "bpf")
 
 
 def logs(machine):

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from machine.client import Client
+from machine.client import Client, finish
 from machine.daemon import build_directory
 from machine.namespace import Namespace
 
@@ -23,14 +23,42 @@ NODE_2 = {4: "192.0.2.12", 6: "2001:db8::12"}
 OUTSIDE = {4: "198.51.100.2", 6: "2001:db8:2::2"}
 PORT, NODE_PORT, POD_PORT = 80, 30080, 8080
 LISTEN = {4: "0.0.0.0", 6: "::"}
+FAMILIES = [4, 6]
 
 
 def pod_address(node, pod):
     return {4: f"10.244.{node}.{pod}", 6: f"fd44:{node}::{pod}"}
 
 
+GATEWAY = pod_address(1, 1)  # the node's address on its pods' links
+
+
 def text(address, port):
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def service(family, *words, protocol="tcp"):
+    return " ".join([f"{protocol}/{text(SERVICE[family], PORT)}", *words])
+
+
+def node_port(*words):
+    return " ".join([f"tcp/0.0.0.0:{NODE_PORT}", *words])
+
+
+def begin_held(cluster, holder, count, client="client", port=PORT, family=4):
+    attempts = [cluster.clients[client].begin(port, family) for _ in range(count)]
+    holder.await_parked(count)
+    return attempts
+
+
+def assert_served(attempts, seconds=5):
+    finish(attempts, seconds)
+    assert [str(attempt) for attempt in attempts if not attempt.connected or attempt.retransmissions] == []
+
+
+def assert_greeted(attempts):
+    assert_served(attempts)
+    assert [attempt.receive() for attempt in attempts] == [b"hello"] * len(attempts)
 
 
 class Endpoint:
