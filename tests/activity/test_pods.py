@@ -240,12 +240,15 @@ def test_connections_of_a_watched_pod_are_all_known(pod):
         assert await_connections(pod, 1)["untracked"] == 0
 
 
-def test_a_connection_whose_peer_vanishes_ends_when_the_kernel_gives_up(pod):
-    with pod.connect() as client:
+def test_a_connection_whose_peer_vanishes_ends_when_the_kernel_gives_up(idle_pod):
+    server = idle_pod.serve()
+    with idle_pod.connect() as client:
         ask(client, b"late")
-        await_connections(pod, 1)
-        pod.run("ip", "link", "set", pod.veth, "down")
-        await_connections(pod, 0)
+        wait_for(lambda: idle_pod.read()["open"] == 1, "the request")
+        await_connections(idle_pod, 1)
+        idle_pod.run("ip", "link", "set", idle_pod.veth, "down")
+        server.send_signal(signal.SIGUSR1)
+        await_connections(idle_pod, 0)
 
 
 def test_a_forged_reset_does_not_hide_a_connection_from_before_the_watch(pod):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server on PORT that answers each line: "ping" at once; "hold" when another connection says "release"; "end" closes; "late"
-when nobody can be reached any more, and gives up soon. Given a second argument it only listens, and accepts nothing."""
+"""A server on PORT that answers each line: "ping" at once; "hold" when another connection says "release"; "end" closes; "late" after a
+SIGUSR1, to a client that cannot be reached any more, and gives up soon. Given a second argument it only listens, and accepts nothing."""
+import signal
 import socket
 import sys
 import threading
-import time
 
-released = threading.Event()
+released, unreachable = threading.Event(), threading.Event()
+signal.signal(signal.SIGUSR1, lambda *_: unreachable.set())
 
 
 def serve(connection):
@@ -18,7 +19,7 @@ def serve(connection):
                 released.set()
             if line == "late\n":
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 300)
-                time.sleep(1)
+                unreachable.wait()
             if line == "end\n":
                 return
             connection.sendall(b"ok\n")
