@@ -11,7 +11,6 @@
  *                  of the last request of each
  */
 #include <err.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -21,6 +20,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "serve.h"
 
 enum { HEAD_MAX = 2048 };
 
@@ -32,12 +33,6 @@ struct connection {
         int fd;
         uint64_t accepted_ns;
 };
-
-static void end(int number)
-{
-        (void)number;
-        _exit(0);
-}
 
 static uint64_t now_ns(void)
 {
@@ -141,19 +136,6 @@ static void *converse(void *argument)
         return NULL;
 }
 
-static int listen_on(uint16_t port)
-{
-        struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_ANY_INIT };
-        int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-
-        if (fd < 0)
-                err(1, "socket");
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 || listen(fd, 4096) < 0)
-                err(1, "port %u", port);
-        return fd;
-}
-
 static void take(int listener)
 {
         struct connection *connection = malloc(sizeof(*connection));
@@ -175,7 +157,7 @@ int main(int argc, char **argv)
 
         if (argc != 4)
                 errx(2, "usage: probed PORT LISTEN_AFTER_MS READY_AFTER_MS");
-        signal(SIGTERM, end); /* process 1 has no default action */
+        signal(SIGTERM, end);
         signal(SIGPIPE, SIG_IGN);
         usleep((useconds_t)atoi(argv[2]) * 1000);
         listening_ns = now_ns();

@@ -6,7 +6,6 @@
  * A request for /after/MS is answered after so many milliseconds.
  */
 #include <arpa/inet.h>
-#include <err.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,11 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void end(int number)
-{
-        (void)number;
-        _exit(0);
-}
+#include "serve.h"
 
 /* A request without a body ends at its first empty line; others are not for this server. Returns after how many milliseconds it is
  * to be answered, or -1. */
@@ -77,25 +72,12 @@ static void *converse(void *argument)
         return NULL;
 }
 
-static int listen_on(uint16_t port)
-{
-        struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_ANY_INIT };
-        int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-
-        if (fd < 0)
-                err(1, "socket");
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 || listen(fd, 4096) < 0)
-                err(1, "port %u", port);
-        return fd;
-}
-
 int main(int argc, char **argv)
 {
         int port = argc > 1 ? atoi(argv[1]) : 8080;
         int fd;
 
-        signal(SIGTERM, end); /* process 1 has no default action */
+        signal(SIGTERM, end);
         signal(SIGINT, end);
         if (argc > 2)
                 usleep((useconds_t)atoi(argv[2]) * 1000);
