@@ -77,6 +77,22 @@ static inline void harness_free(struct harness *harness)
         free(harness);
 }
 
+static inline int harness_set_up(void **state)
+{
+        *state = harness_new(*state);
+        return 0;
+}
+
+static inline int harness_tear_down(void **state)
+{
+        harness_free(*state);
+        return 0;
+}
+
+/* A test whose state is a harness with these routes. */
+#define WITH_SERVER(test, routes)                                                                                                  \
+        cmocka_unit_test_prestate_setup_teardown(test, harness_set_up, harness_tear_down, (void *)(routes))
+
 /* Starts the program with the words of @line, which are separated by single spaces. */
 static inline struct run *run_start(const struct harness *harness, const char *line)
 {

@@ -113,18 +113,6 @@ static const struct http_route routes[] = {
         { NULL, NULL, NULL },
 };
 
-static int set_up(void **state)
-{
-        *state = harness_new(routes);
-        return 0;
-}
-
-static int tear_down(void **state)
-{
-        harness_free(*state);
-        return 0;
-}
-
 struct expectation {
         const char *line;
         const char *output;
@@ -264,11 +252,11 @@ static void features_are_probed_as_root_without_a_daemon(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(people_get_aligned_text, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(programs_get_the_daemons_json_on_one_line_or_indented, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(numbers_keep_their_form_in_json, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(what_the_daemon_refuses_is_said_on_stderr_in_every_form, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(features_are_probed_as_root_without_a_daemon, set_up, tear_down),
+                WITH_SERVER(people_get_aligned_text, routes),
+                WITH_SERVER(programs_get_the_daemons_json_on_one_line_or_indented, routes),
+                WITH_SERVER(numbers_keep_their_form_in_json, routes),
+                WITH_SERVER(what_the_daemon_refuses_is_said_on_stderr_in_every_form, routes),
+                WITH_SERVER(features_are_probed_as_root_without_a_daemon, routes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,18 +31,6 @@ static const struct http_route routes[] = {
         { NULL, NULL, NULL },
 };
 
-static int set_up(void **state)
-{
-        *state = harness_new(routes);
-        return 0;
-}
-
-static int tear_down(void **state)
-{
-        harness_free(*state);
-        return 0;
-}
-
 static void assert_fails(const struct harness *harness, const char *line, int status, const char *message)
 {
         _cleanup_(run_freep) struct run *run = run_lull(harness, line);
@@ -175,14 +163,14 @@ static void output_that_cannot_be_written_is_an_error(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(wrong_words_exit_with_2_and_name_the_right_ones, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(no_words_at_all_print_the_usage_on_stderr, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(requested_help_goes_to_stdout, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(without_a_daemon_it_says_how_to_start_one, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(the_socket_is_an_option_before_it_is_the_environment, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(whoever_may_not_use_the_socket_is_told_who_may, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(odd_answers_are_errors, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(output_that_cannot_be_written_is_an_error, set_up, tear_down),
+                WITH_SERVER(wrong_words_exit_with_2_and_name_the_right_ones, routes),
+                WITH_SERVER(no_words_at_all_print_the_usage_on_stderr, routes),
+                WITH_SERVER(requested_help_goes_to_stdout, routes),
+                WITH_SERVER(without_a_daemon_it_says_how_to_start_one, routes),
+                WITH_SERVER(the_socket_is_an_option_before_it_is_the_environment, routes),
+                WITH_SERVER(whoever_may_not_use_the_socket_is_told_who_may, routes),
+                WITH_SERVER(odd_answers_are_errors, routes),
+                WITH_SERVER(output_that_cannot_be_written_is_an_error, routes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,18 +29,6 @@ static const struct http_route routes[] = {
         { NULL, NULL, NULL },
 };
 
-static int set_up(void **state)
-{
-        *state = harness_new(routes);
-        return 0;
-}
-
-static int tear_down(void **state)
-{
-        harness_free(*state);
-        return 0;
-}
-
 static void following_begins_with_the_last_ten_and_ends_on_ctrl_c(void **state)
 {
         struct harness *harness = *state;
@@ -125,11 +113,11 @@ static void what_upsets_a_terminal_is_not_printed(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(following_begins_with_the_last_ten_and_ends_on_ctrl_c, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(programs_get_one_object_a_line, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(following_ends_when_its_reader_has_gone, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(the_end_of_the_daemon_is_an_error, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(what_upsets_a_terminal_is_not_printed, set_up, tear_down),
+                WITH_SERVER(following_begins_with_the_last_ten_and_ends_on_ctrl_c, routes),
+                WITH_SERVER(programs_get_one_object_a_line, routes),
+                WITH_SERVER(following_ends_when_its_reader_has_gone, routes),
+                WITH_SERVER(the_end_of_the_daemon_is_an_error, routes),
+                WITH_SERVER(what_upsets_a_terminal_is_not_printed, routes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

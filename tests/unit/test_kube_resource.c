@@ -13,14 +13,18 @@
 #include "kube/patch.h"
 #include "kube/resource.h"
 #include "kube/status.h"
+#include "unit/quoted_json.h"
 
-static json_t *json(const char *text)
-{
-        json_t *object = json_loads(text, 0, NULL);
-
-        assert_non_null(object);
-        return object;
-}
+/* The @kind that @text is. */
+#define READ(kind, text)                                                                                                           \
+        ({                                                                                                                         \
+                struct kube_##kind *_read = NULL;                                                                                  \
+                const char *_field = NULL;                                                                                         \
+                json_t *_object = json(text);                                                                                      \
+                assert_int_equal(kube_##kind##_read(_object, &_read, &_field), 0);                                                 \
+                json_decref(_object);                                                                                              \
+                _read;                                                                                                             \
+        })
 
 static void assert_address(const struct address *address, const char *text)
 {
@@ -31,21 +35,16 @@ static void assert_address(const struct address *address, const char *text)
 
 static void a_service_is_read(void **state)
 {
-        json_t *object = json(
-                "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"uid\":\"u\",\"resourceVersion\":\"7\"},"
-                "\"spec\":{\"type\":\"LoadBalancer\",\"clusterIP\":\"10.0.0.1\",\"clusterIPs\":[\"10.0.0.1\",\"fd00::1\"],"
-                "\"externalIPs\":[\"192.0.2.7\"],\"loadBalancerSourceRanges\":[\"198.51.100.0/24\"],"
-                "\"externalTrafficPolicy\":\"Local\",\"internalTrafficPolicy\":\"Cluster\",\"sessionAffinity\":\"None\","
-                "\"selector\":{\"app\":\"web\"},\"ports\":["
-                "{\"name\":\"http\",\"protocol\":\"TCP\",\"port\":80,\"targetPort\":8080,\"nodePort\":30080},"
-                "{\"name\":\"dns\",\"protocol\":\"UDP\",\"port\":53,\"targetPort\":\"named\"},{\"name\":\"plain\",\"port\":9}]},"
-                "\"status\":{\"loadBalancer\":{\"ingress\":[{\"hostname\":\"a.example\"},{\"ip\":\"203.0.113.9\"},"
-                "{\"ip\":\"203.0.113.10\",\"ipMode\":\"Proxy\"}]}}}");
-        _cleanup_(kube_service_freep) struct kube_service *service = NULL;
-        const char *field = NULL;
-
-        assert_int_equal(kube_service_read(object, &service, &field), 0);
-        json_decref(object);
+        _cleanup_(kube_service_freep) struct kube_service *service =
+                READ(service, "{'metadata':{'namespace':'shop','name':'web','uid':'u','resourceVersion':'7'},"
+                              "'spec':{'type':'LoadBalancer','clusterIP':'10.0.0.1','clusterIPs':['10.0.0.1','fd00::1'],"
+                              "'externalIPs':['192.0.2.7'],'loadBalancerSourceRanges':['198.51.100.0/24'],"
+                              "'externalTrafficPolicy':'Local','internalTrafficPolicy':'Cluster','sessionAffinity':'None',"
+                              "'selector':{'app':'web'},'ports':["
+                              "{'name':'http','protocol':'TCP','port':80,'targetPort':8080,'nodePort':30080},"
+                              "{'name':'dns','protocol':'UDP','port':53,'targetPort':'named'},{'name':'plain','port':9}]},"
+                              "'status':{'loadBalancer':{'ingress':[{'hostname':'a.example'},{'ip':'203.0.113.9'},"
+                              "{'ip':'203.0.113.10','ipMode':'Proxy'}]}}}");
 
         assert_string_equal(service->metadata.namespace, "shop");
         assert_string_equal(service->metadata.resource_version, "7");
@@ -70,13 +69,9 @@ static void a_service_is_read(void **state)
 
 static void a_headless_service_has_no_addresses(void **state)
 {
-        json_t *object = json(
-                "{\"metadata\":{\"name\":\"web\"},\"spec\":{\"clusterIP\":\"None\",\"clusterIPs\":[\"None\"],\"selector\":{}}}");
-        _cleanup_(kube_service_freep) struct kube_service *service = NULL;
-        const char *field = NULL;
+        _cleanup_(kube_service_freep) struct kube_service *service =
+                READ(service, "{'metadata':{'name':'web'},'spec':{'clusterIP':'None','clusterIPs':['None'],'selector':{}}}");
 
-        assert_int_equal(kube_service_read(object, &service, &field), 0);
-        json_decref(object);
         assert_true(service->headless);
         assert_int_equal(service->n_cluster_ips, 0);
         assert_null(service->selector);
@@ -85,19 +80,15 @@ static void a_headless_service_has_no_addresses(void **state)
 
 static void conditions_of_an_endpoint_have_their_defaults(void **state)
 {
-        json_t *object = json(
-                "{\"metadata\":{\"name\":\"web-1\",\"labels\":{\"kubernetes.io/service-name\":\"web\","
-                "\"endpointslice.kubernetes.io/managed-by\":\"lull.dev\"}},\"addressType\":\"IPv4\",\"endpoints\":["
-                "{\"addresses\":[\"10.1.0.1\"]},"
-                "{\"addresses\":[\"10.1.0.2\"],\"conditions\":{\"ready\":false,\"serving\":true,\"terminating\":true},"
-                "\"nodeName\":\"n1\",\"zone\":\"z\",\"targetRef\":{\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"pu\"}},"
-                "{\"addresses\":[\"10.1.0.3\"],\"conditions\":{\"ready\":null},\"targetRef\":{\"kind\":\"Node\",\"name\":\"x\"}}],"
-                "\"ports\":[{\"name\":\"http\",\"port\":8080,\"protocol\":\"TCP\"},{\"port\":null}]}");
-        _cleanup_(kube_endpoint_slice_freep) struct kube_endpoint_slice *slice = NULL;
-        const char *field = NULL;
+        _cleanup_(kube_endpoint_slice_freep) struct kube_endpoint_slice *slice = READ(
+                endpoint_slice, "{'metadata':{'name':'web-1','labels':{'kubernetes.io/service-name':'web',"
+                                "'endpointslice.kubernetes.io/managed-by':'lull.dev'}},'addressType':'IPv4','endpoints':["
+                                "{'addresses':['10.1.0.1']},"
+                                "{'addresses':['10.1.0.2'],'conditions':{'ready':false,'serving':true,'terminating':true},"
+                                "'nodeName':'n1','zone':'z','targetRef':{'kind':'Pod','name':'p','uid':'pu'}},"
+                                "{'addresses':['10.1.0.3'],'conditions':{'ready':null},'targetRef':{'kind':'Node','name':'x'}}],"
+                                "'ports':[{'name':'http','port':8080,'protocol':'TCP'},{'port':null}]}");
 
-        assert_int_equal(kube_endpoint_slice_read(object, &slice, &field), 0);
-        json_decref(object);
         assert_string_equal(slice->service, "web");
         assert_string_equal(slice->managed_by, "lull.dev");
         assert_int_equal(slice->n_endpoints, 3);
@@ -113,25 +104,18 @@ static void conditions_of_an_endpoint_have_their_defaults(void **state)
 
 static void the_slice_of_an_empty_service_is_empty(void **state)
 {
-        json_t *object = json("{\"metadata\":{\"name\":\"web-1\"},\"addressType\":\"IPv6\",\"endpoints\":null,\"ports\":null}");
-        _cleanup_(kube_endpoint_slice_freep) struct kube_endpoint_slice *slice = NULL;
-        const char *field = NULL;
+        _cleanup_(kube_endpoint_slice_freep) struct kube_endpoint_slice *slice =
+                READ(endpoint_slice, "{'metadata':{'name':'web-1'},'addressType':'IPv6','endpoints':null,'ports':null}");
 
-        assert_int_equal(kube_endpoint_slice_read(object, &slice, &field), 0);
-        json_decref(object);
         assert_int_equal(slice->n_endpoints + slice->n_ports, 0);
         assert_null(slice->service);
 }
 
 static void absent_replicas_mean_zero(void **state)
 {
-        json_t *object = json(
-                "{\"metadata\":{\"name\":\"web\",\"resourceVersion\":\"9\"},\"spec\":{},\"status\":{\"replicas\":2,\"selector\":\"a=b\"}}");
-        _cleanup_(kube_scale_freep) struct kube_scale *scale = NULL;
-        const char *field = NULL;
+        _cleanup_(kube_scale_freep) struct kube_scale *scale =
+                READ(scale, "{'metadata':{'name':'web','resourceVersion':'9'},'spec':{},'status':{'replicas':2,'selector':'a=b'}}");
 
-        assert_int_equal(kube_scale_read(object, &scale, &field), 0);
-        json_decref(object);
         assert_int_equal(scale->replicas, 0);
         assert_int_equal(scale->current, 2);
         assert_string_equal(scale->selector, "a=b");
@@ -139,12 +123,9 @@ static void absent_replicas_mean_zero(void **state)
 
 static void a_lease_without_a_holder_is_held_by_nobody(void **state)
 {
-        json_t *object = json("{\"metadata\":{\"name\":\"lulld\"},\"spec\":{\"leaseDurationSeconds\":15,\"holderIdentity\":null}}");
-        _cleanup_(kube_lease_freep) struct kube_lease *lease = NULL;
-        const char *field = NULL;
+        _cleanup_(kube_lease_freep) struct kube_lease *lease =
+                READ(lease, "{'metadata':{'name':'lulld'},'spec':{'leaseDurationSeconds':15,'holderIdentity':null}}");
 
-        assert_int_equal(kube_lease_read(object, &lease, &field), 0);
-        json_decref(object);
         assert_string_equal(lease->holder, "");
         assert_int_equal(lease->duration_seconds, 15);
         assert_string_equal(lease->renew_time, "");
@@ -152,18 +133,14 @@ static void a_lease_without_a_holder_is_held_by_nobody(void **state)
 
 static void a_pod_is_read(void **state)
 {
-        json_t *object = json(
-                "{\"metadata\":{\"name\":\"web-x\",\"namespace\":\"d\",\"labels\":{\"app\":\"web\"},\"deletionTimestamp\":\"now\","
-                "\"ownerReferences\":[{\"kind\":\"Other\",\"name\":\"o\",\"uid\":\"1\"},"
-                "{\"kind\":\"ReplicaSet\",\"name\":\"web\",\"uid\":\"2\",\"controller\":true}]},"
-                "\"spec\":{\"nodeName\":\"n1\",\"hostNetwork\":true},\"status\":{\"phase\":\"Running\","
-                "\"podIPs\":[{\"ip\":\"10.0.0.9\"},{\"ip\":\"fd00::9\"}],"
-                "\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\"},{\"type\":\"Ready\",\"status\":\"True\"}]}}");
-        _cleanup_(kube_pod_freep) struct kube_pod *pod = NULL;
-        const char *field = NULL;
+        _cleanup_(kube_pod_freep) struct kube_pod *pod =
+                READ(pod, "{'metadata':{'name':'web-x','namespace':'d','labels':{'app':'web'},'deletionTimestamp':'now',"
+                          "'ownerReferences':[{'kind':'Other','name':'o','uid':'1'},"
+                          "{'kind':'ReplicaSet','name':'web','uid':'2','controller':true}]},"
+                          "'spec':{'nodeName':'n1','hostNetwork':true},'status':{'phase':'Running',"
+                          "'podIPs':[{'ip':'10.0.0.9'},{'ip':'fd00::9'}],"
+                          "'conditions':[{'type':'PodScheduled','status':'True'},{'type':'Ready','status':'True'}]}}");
 
-        assert_int_equal(kube_pod_read(object, &pod, &field), 0);
-        json_decref(object);
         assert_true(pod->metadata.deleting && pod->host_network && pod->ready);
         assert_string_equal(pod->node, "n1");
         assert_string_equal(pod->owner_kind, "ReplicaSet");
@@ -203,29 +180,29 @@ static void wrong_fields_are_named(void **state)
                 const char *rest; /* beside the metadata */
                 const char *field;
         } rows[] = {
-                { SERVICE, "\"spec\":[]", "spec" },
-                { SERVICE, "\"spec\":{\"clusterIP\":1}", "spec.clusterIP" },
-                { SERVICE, "\"spec\":{\"clusterIP\":\"ten\"}", "spec.clusterIP" },
-                { SERVICE, "\"spec\":{\"clusterIPs\":[\"ten\"]}", "spec.clusterIPs[]" },
-                { SERVICE, "\"spec\":{\"ports\":[{}]}", "spec.ports[].port" },
-                { SERVICE, "\"spec\":{\"ports\":[{\"port\":65536}]}", "spec.ports[].port" },
-                { SERVICE, "\"spec\":{\"ports\":[{\"port\":1,\"targetPort\":true}]}", "spec.ports[].targetPort" },
-                { SERVICE, "\"spec\":{\"ports\":[{\"port\":1,\"nodePort\":-1}]}", "spec.ports[].nodePort" },
-                { SERVICE, "\"spec\":{\"selector\":\"all\"}", "spec.selector" },
-                { SERVICE, "\"spec\":{\"loadBalancerSourceRanges\":[\"x\"]}", "spec.loadBalancerSourceRanges" },
-                { SERVICE, "\"status\":{\"loadBalancer\":{\"ingress\":[{\"ip\":\"x\"}]}}", "status.loadBalancer.ingress[].ip" },
-                { SLICE, "\"endpoints\":{}", "endpoints" },
-                { SLICE, "\"endpoints\":[{\"addresses\":[\"x\"]}]", "endpoints[].addresses[]" },
-                { SLICE, "\"endpoints\":[{\"conditions\":{\"ready\":\"yes\"}}]", "endpoints[].conditions.ready" },
-                { SLICE, "\"ports\":[{\"port\":\"http\"}]", "ports[].port" },
-                { SCALE, "\"spec\":{\"replicas\":\"1\"}", "spec.replicas" },
-                { SCALE, "\"spec\":{\"replicas\":-1}", "spec.replicas" },
-                { SCALE, "\"status\":{\"selector\":{}}", "status.selector" },
-                { LEASE, "\"spec\":{\"leaseDurationSeconds\":1.5}", "spec.leaseDurationSeconds" },
-                { LEASE, "\"spec\":{\"holderIdentity\":1}", "spec.holderIdentity" },
-                { POD, "\"status\":{\"podIPs\":[{\"ip\":\"x\"}]}", "status.podIPs[].ip" },
-                { POD, "\"status\":{\"conditions\":{}}", "status.conditions" },
-                { POD, "\"spec\":{\"hostNetwork\":\"true\"}", "spec.hostNetwork" },
+                { SERVICE, "'spec':[]", "spec" },
+                { SERVICE, "'spec':{'clusterIP':1}", "spec.clusterIP" },
+                { SERVICE, "'spec':{'clusterIP':'ten'}", "spec.clusterIP" },
+                { SERVICE, "'spec':{'clusterIPs':['ten']}", "spec.clusterIPs[]" },
+                { SERVICE, "'spec':{'ports':[{}]}", "spec.ports[].port" },
+                { SERVICE, "'spec':{'ports':[{'port':65536}]}", "spec.ports[].port" },
+                { SERVICE, "'spec':{'ports':[{'port':1,'targetPort':true}]}", "spec.ports[].targetPort" },
+                { SERVICE, "'spec':{'ports':[{'port':1,'nodePort':-1}]}", "spec.ports[].nodePort" },
+                { SERVICE, "'spec':{'selector':'all'}", "spec.selector" },
+                { SERVICE, "'spec':{'loadBalancerSourceRanges':['x']}", "spec.loadBalancerSourceRanges" },
+                { SERVICE, "'status':{'loadBalancer':{'ingress':[{'ip':'x'}]}}", "status.loadBalancer.ingress[].ip" },
+                { SLICE, "'endpoints':{}", "endpoints" },
+                { SLICE, "'endpoints':[{'addresses':['x']}]", "endpoints[].addresses[]" },
+                { SLICE, "'endpoints':[{'conditions':{'ready':'yes'}}]", "endpoints[].conditions.ready" },
+                { SLICE, "'ports':[{'port':'http'}]", "ports[].port" },
+                { SCALE, "'spec':{'replicas':'1'}", "spec.replicas" },
+                { SCALE, "'spec':{'replicas':-1}", "spec.replicas" },
+                { SCALE, "'status':{'selector':{}}", "status.selector" },
+                { LEASE, "'spec':{'leaseDurationSeconds':1.5}", "spec.leaseDurationSeconds" },
+                { LEASE, "'spec':{'holderIdentity':1}", "spec.holderIdentity" },
+                { POD, "'status':{'podIPs':[{'ip':'x'}]}", "status.podIPs[].ip" },
+                { POD, "'status':{'conditions':{}}", "status.conditions" },
+                { POD, "'spec':{'hostNetwork':'true'}", "spec.hostNetwork" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -233,7 +210,7 @@ static void wrong_fields_are_named(void **state)
                 const char *field = NULL;
                 json_t *object;
 
-                snprintf(text, sizeof(text), "{\"metadata\":{\"name\":\"x\"},%s}", rows[i].rest);
+                snprintf(text, sizeof(text), "{'metadata':{'name':'x'},%s}", rows[i].rest);
                 object = json(text);
                 assert_int_equal(read_kind(rows[i].kind, object, &field), -EBADMSG);
                 json_decref(object);
@@ -243,13 +220,11 @@ static void wrong_fields_are_named(void **state)
 
 static void an_object_without_a_name_is_refused_as_anything(void **state)
 {
-        static const char *const texts[] = {
-                "{}", "[]", "null", "{\"metadata\":{}}", "{\"metadata\":{\"name\":\"\"}}", "{\"metadata\":7}"
-        };
+        static const char *const texts[] = { "{}", "[]", "null", "{'metadata':{}}", "{'metadata':{'name':''}}", "{'metadata':7}" };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++)
                 for (enum kind kind = SERVICE; kind <= POD; kind++) {
-                        json_t *object = json_loads(texts[i], JSON_DECODE_ANY, NULL);
+                        json_t *object = json(texts[i]);
                         const char *field = NULL;
 
                         assert_int_equal(read_kind(kind, object, &field), -EBADMSG);
@@ -289,8 +264,8 @@ static void paths_are_put_together_and_encoded(void **state)
 
 static void a_status_is_read_with_its_causes(void **state)
 {
-        json_t *object = json("{\"code\":504,\"reason\":\"Timeout\",\"message\":\"m\",\"details\":{\"retryAfterSeconds\":1,"
-                              "\"causes\":[{\"reason\":\"Other\"},{\"reason\":\"ResourceVersionTooLarge\"}]}}");
+        json_t *object = json("{'code':504,'reason':'Timeout','message':'m','details':{'retryAfterSeconds':1,"
+                              "'causes':[{'reason':'Other'},{'reason':'ResourceVersionTooLarge'}]}}");
         struct kube_status status;
 
         kube_status_read(object, &status);
