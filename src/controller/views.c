@@ -213,7 +213,8 @@ static bool same_workload(const struct node_activity *other, const struct node_w
 {
         const struct node_workload *was = other ? node_activity_find_workload(other, workload->policy) : NULL;
 
-        return was && was->state == workload->state && was->quiet_epoch == workload->quiet_epoch && was->pods == workload->pods;
+        return was && was->state == workload->state && was->quiet_epoch == workload->quiet_epoch && was->pods == workload->pods &&
+               was->gpu.devices == workload->gpu.devices && was->gpu.would_sleep == workload->gpu.would_sleep;
 }
 
 static bool same_process(const struct node_activity *a, const struct node_activity *b)

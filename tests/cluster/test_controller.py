@@ -400,6 +400,29 @@ def test_a_dry_run_only_says_what_it_would_do(cluster, namespace, start, agent, 
     assert web.status()["phase"] == "Awake"
 
 
+def test_an_idle_gpu_is_told_of_and_what_its_sleep_saves_is_counted(cluster, namespace, start, agent, policy):
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy()
+    controller = start()
+    gpu = {"state": "Idle", "devices": 2, "since": controllers.now(), "wouldSleep": True}
+    web.until_no_condition("AgentsMissing")
+
+    node.workload(web, "Active", gpu=gpu)
+    assert "with idle.gpu.onIdle: Sleep it would sleep" in web.until_condition("GpuIdle")["message"]
+    web.until_event("GpuIdle")
+    node.workload(web, "Active", gpu={**gpu, "wouldSleep": False})
+    web.until_no_condition("GpuIdle")
+
+    node.workload(web, "Idle", gpu=gpu)
+    node.vote(web, web.until_phase("Sleeping"))
+    asleep = web.until_phase("Asleep")
+    assert asleep["gpusBefore"] == 2
+    node.demand(web, asleep["epoch"])
+    saved = web.until_phase("Awake")["savedGpuSeconds"]
+    assert saved > 0
+    assert f'lull_gpu_saved_seconds_total{{policy="{web.key}"}}' in controller.ask("/metrics")
+
+
 def test_deleting_the_policy_of_a_sleeping_target_wakes_it_first(cluster, namespace, start, agent, policy):
     controllers.workload(cluster, namespace)
     node, web = agent(), policy()

@@ -273,7 +273,8 @@ def test_an_empty_status_removes_what_was_there(running, policies):
     held = running.api.patch(f"{policies}/web/status", {"status": empty}, fieldValidation="Strict")
 
     assert held["status"] == {key: value for key, value in empty.items() if value is not None}
-    assert {key for key, value in empty.items() if value is None} == {"since", "replicasBefore", "lastWake", "lastSleep"}
+    assert {key for key, value in empty.items() if value is None} == {
+        "since", "replicasBefore", "gpusBefore", "savedGpuSeconds", "lastWake", "lastSleep"}
 
 
 @pytest.mark.parametrize("status, field", [
