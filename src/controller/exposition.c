@@ -99,7 +99,7 @@ static void write_saved(struct metrics_writer *writer, const struct controller *
                 metrics_sample(writer, labels, subject_known(subject)->object->status.saved_replica_seconds);
         }
         metrics_family(writer, "lull_gpu_saved_seconds_total");
-        for (subject = controller->subjects; subject; subject = subject->hh.next) {
+        for (subject = controller->subjects; subject && controller_leads(controller); subject = subject->hh.next) {
                 const struct scale_to_zero_status *status = &subject_known(subject)->object->status;
                 const char *labels[] = { "policy", subject->key, NULL };
 

@@ -115,7 +115,7 @@ const struct metric metric_table[] = {
         { "lull_gpu_saved_seconds_total",
           METRIC_COUNTER,
           { "policy" },
-          "GPU-seconds saved: time asleep times the devices that it had open before." },
+          "GPU-seconds saved: time asleep times the devices that it had before. Of several controllers only the leader tells." },
 
         { "lull_bpf_program_runs_total",
           METRIC_COUNTER,
