@@ -12,18 +12,19 @@
         "{\"version\":\"0.1.0\",\"role\":\"standalone\",\"pid\":4711,\"uptime_seconds\":302.5,"                                    \
         "\"policies\":{\"Awake\":1,\"Sleeping\":0,\"Asleep\":2,\"Waking\":0},\"hold\":{\"attached\":true,\"parked\":3},"           \
         "\"configuration_errors\":[\"web.yaml:7: spec.idle.after: \\\"5 minutes\\\" is not a duration\"]}"
-#define WEB                                                                                                                            \
-        "{\"name\":\"web\",\"origin\":\"/etc/lull/policies.d/web.yaml:1\",\"phase\":\"Awake\",\"since\":\"2026-01-31T12:00:00.250Z\"," \
-        "\"since_seconds\":12.5,\"dry_run\":false,\"listen\":[\"tcp/0.0.0.0:8080\",\"tcp/0.0.0.0:8443\"],"                             \
-        "\"target\":{\"kind\":\"Process\",\"state\":\"running\",\"pid\":77,\"command\":[\"python3\",\"-m\",\"http.server\"],"          \
-        "\"cgroup\":\"/sys/fs/cgroup/lull/web\"},"                                                                                     \
-        "\"idle\":{\"verdict\":\"idle\",\"reason\":\"no activity for 2.5s\",\"idle_seconds\":2.5,\"required_seconds\":300.0,"          \
-        "\"factor\":1},"                                                                                                               \
-        "\"activity\":{\"connections\":1,\"outbound\":0,\"open_requests\":0,\"received_bytes\":1234,\"sent_bytes\":5678,"              \
-        "\"connections_total\":9,\"cpu_cores\":0.01},\"held\":{\"holding\":false,\"parked\":0},"                                       \
-        "\"last_wake\":{\"time\":\"2026-01-31T11:59:59.750Z\",\"cause\":\"packet\",\"source\":\"192.0.2.7:40000\","                    \
-        "\"phases\":{\"ready\":0.2101}},"                                                                                              \
-        "\"last_sleep\":{\"time\":\"2026-01-31T11:50:00.250Z\",\"cause\":\"idle\",\"reason\":\"no activity for 5m2s\"},"               \
+#define WEB                                                                                                                               \
+        "{\"name\":\"web\",\"origin\":\"/etc/lull/policies.d/web.yaml:1\",\"phase\":\"Awake\",\"since\":\"2026-01-31T12:00:00.250Z\","    \
+        "\"since_seconds\":12.5,\"dry_run\":false,\"listen\":[\"tcp/0.0.0.0:8080\",\"tcp/0.0.0.0:8443\"],"                                \
+        "\"target\":{\"kind\":\"Process\",\"state\":\"running\",\"pid\":77,\"command\":[\"python3\",\"-m\",\"http.server\"],"             \
+        "\"cgroup\":\"/sys/fs/cgroup/lull/web\"},"                                                                                        \
+        "\"idle\":{\"verdict\":\"idle\",\"reason\":\"no activity for 2.5s\",\"idle_seconds\":2.5,\"required_seconds\":300.0,"             \
+        "\"factor\":1},"                                                                                                                  \
+        "\"activity\":{\"connections\":1,\"outbound\":0,\"open_requests\":0,\"received_bytes\":1234,\"sent_bytes\":5678,"                 \
+        "\"connections_total\":9,\"cpu_cores\":0.01},"                                                                                    \
+        "\"gpu\":{\"devices\":2,\"open\":1,\"state\":\"quiet\",\"reason\":\"nothing for 2m\"},\"held\":{\"holding\":false,\"parked\":0}," \
+        "\"last_wake\":{\"time\":\"2026-01-31T11:59:59.750Z\",\"cause\":\"packet\",\"source\":\"192.0.2.7:40000\","                       \
+        "\"phases\":{\"ready\":0.2101}},"                                                                                                 \
+        "\"last_sleep\":{\"time\":\"2026-01-31T11:50:00.250Z\",\"cause\":\"idle\",\"reason\":\"no activity for 5m2s\"},"                  \
         "\"conditions\":[]}"
 #define DNS                                                                                                                        \
         "{\"name\":\"dns\",\"phase\":\"Asleep\",\"since_seconds\":3600,\"listen\":[\"udp/[::]:53\"],\"idle\":null,"                \
@@ -141,6 +142,7 @@ static void people_get_aligned_text(void **state)
                                      "activity    connections: 1 served, 0 outbound; open requests: 0\n"
                                      "  in all    connections: 9; bytes: 1234 received, 5678 sent\n"
                                      "  CPU       0.01 cores\n"
+                                     "GPU         quiet: nothing for 2m; devices: 2, open: 1\n"
                                      "held        parked packets: 0\n"
                                      "last wake   2026-01-31T11:59:59.750Z, by packet from 192.0.2.7:40000, ready after 210ms\n"
                                      "last sleep  2026-01-31T11:50:00.250Z, idle: no activity for 5m2s\n" },
