@@ -23,6 +23,7 @@
 #include "kube/reflector.h"
 #include "serve/event_log.h"
 #include "unit/kube_fake.h"
+#include "unit/quoted_json.h"
 
 #define OBJECTS "/apis/lull.dev/v1alpha1/scaletozeros"
 #define PODS "/api/v1/pods"
@@ -438,9 +439,7 @@ static unsigned write_object(struct world *world, const char *spec, const char *
                              "'spec':{" SPEC "%s},'status':{'frontends':[" FRONTEND "],"
                              "'ports':[{'backend':'web/http','port':8080,'protocol':'TCP'}],'selector':'app=web',%s}}",
                              ++world->version, spec, status) > 0);
-        for (char *c = text; *c; c++)
-                *c = *c == '\'' ? '"' : *c;
-        event(world->objects, "MODIFIED", text);
+        event(world->objects, "MODIFIED", unquote(text));
         return world->version;
 }
 

@@ -22,9 +22,7 @@ static void quoted_event(struct kube_request *watch, const char *type, const cha
 {
         _cleanup_(freep) char *text = strdup(object);
 
-        for (char *c = text; *c; c++)
-                *c = *c == '\'' ? '"' : *c;
-        event(watch, type, text);
+        event(watch, type, unquote(text));
 }
 
 #define POD(version, spec, status)                                                                                                 \

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the GPUs of a policy's pods on this node have to do with its sleep. */
-#include "unit/agent_world.h"
+#include "unit/agent_votes.h"
 
 #define SPEC_OF(rules) ",'idle':{'after':'1ms','minAwake':'0'," rules "}"
 #define REPORT SPEC_OF("'gpu':{'after':'5m'}")
 #define SLEEP SPEC_OF("'gpu':{'after':'5m','onIdle':'Sleep'}")
-#define AWAKE "'phase':'Awake','epoch':1"
-#define SLEEPING "'phase':'Sleeping','holding':true,'epoch':2,"
-#define BY_HAND "'lastSleep':{'reason':'Manual','time':'2026-01-01T00:00:00Z'}"
-#define BY_ITSELF "'lastSleep':{'reason':'Idle','time':'2026-01-01T00:00:00Z'}"
 
 static int world_with_gpus(void **state)
 {
@@ -257,21 +253,6 @@ static void a_wake_that_was_seen_tells_how_long_a_cold_start_takes(void **state)
         assert_true(policy_of(world, "shop/web")->cold_start_ns <= took);
 }
 
-/* What it says of a sleep once it has voted, or said that it does not. */
-static const json_t *decided(struct world *world)
-{
-        const struct node_counters *counters = &world->agent.node.counters;
-        const struct agent_policy *policy = policy_of(world, "shop/web");
-        uint64_t votes = counters->votes;
-
-        while (counters->votes == votes && !policy->unquiet)
-                step(world);
-        do
-                written(world);
-        while (number_of(workload_told(world), "quietEpoch") != policy->quiet_epoch);
-        return workload_told(world);
-}
-
 static void a_sleep_is_voted_for_while_its_gpu_is_idle(void **state)
 {
         struct world *world = *state;
@@ -351,9 +332,7 @@ static void add_pod_with(struct world *world, const char *spec)
                              "{'metadata':{'namespace':'shop','name':'web-1','uid':'u1','resourceVersion':'%u',"
                              "'labels':{'app':'web'}},'spec':{'nodeName':'n1',%s},'status':{'phase':'Running'}}",
                              ++world->version, spec) > 0);
-        for (char *c = text; *c; c++)
-                *c = *c == '\'' ? '"' : *c;
-        event(world->pods, "MODIFIED", text);
+        event(world->pods, "MODIFIED", unquote(text));
 }
 
 #define CONTAINER(limits) "'containers':[{'name':'c','resources':{'limits':{" limits "}}}]"

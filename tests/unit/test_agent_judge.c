@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which votes for a sleep an agent gives, keeps and takes back. */
-#include "unit/agent_world.h"
+#include "unit/agent_votes.h"
 
 #define LATER ",'idle':{'after':'1h'}"
 #define SOON ",'idle':{'after':'1ms'}"
-#define BY_HAND "'lastSleep':{'reason':'Manual','time':'2026-01-01T00:00:00Z'}"
-#define BY_ITSELF "'lastSleep':{'reason':'Idle','time':'2026-01-01T00:00:00Z'}"
-#define AWAKE "'phase':'Awake','epoch':1"
-#define SLEEPING "'phase':'Sleeping','holding':true,'epoch':2,"
 
 /* Awake with one pod, which has been silent for a while. */
 static struct workload *awake(struct world *world, const char *spec)
@@ -17,21 +13,6 @@ static struct workload *awake(struct world *world, const char *spec)
         add_pod(world);
         assert_non_null(world->activity.workload);
         return world->activity.workload;
-}
-
-/* What it says once it has voted, or said that it does not. */
-static const json_t *decided(struct world *world)
-{
-        const struct node_counters *counters = &world->agent.node.counters;
-        const struct agent_policy *policy = policy_of(world, "shop/web");
-        uint64_t votes = counters->votes;
-
-        while (counters->votes == votes && !policy->unquiet)
-                step(world);
-        do
-                written(world);
-        while (number_of(workload_told(world), "quietEpoch") != policy->quiet_epoch);
-        return workload_told(world);
 }
 
 static void an_operators_sleep_is_voted_for_by_what_is_quiet_now(void **state)

@@ -65,14 +65,21 @@ static void programs_get_one_object_a_line(void **state)
         assert_true(json_equal(event, event_log_next(harness->log, 0)));
 }
 
-static void following_ends_when_its_reader_has_gone(void **state)
+static struct run *follow_one_event(struct harness *harness)
 {
-        struct harness *harness = *state;
-        _cleanup_(run_freep) struct run *run = NULL;
+        struct run *run;
 
         event_log_add(harness->log, "web", "Woken", "first");
         run = run_start(harness, "event follow");
         run_serve(harness, run, "first\n");
+        return run;
+}
+
+static void following_ends_when_its_reader_has_gone(void **state)
+{
+        struct harness *harness = *state;
+        _cleanup_(run_freep) struct run *run = follow_one_event(harness);
+
         run->output.fd = close_fd(run->output.fd); /* as "| head -1" does; no further event comes */
         run_end(harness, run);
 
@@ -83,11 +90,8 @@ static void following_ends_when_its_reader_has_gone(void **state)
 static void the_end_of_the_daemon_is_an_error(void **state)
 {
         struct harness *harness = *state;
-        _cleanup_(run_freep) struct run *run = NULL;
+        _cleanup_(run_freep) struct run *run = follow_one_event(harness);
 
-        event_log_add(harness->log, "web", "Woken", "first");
-        run = run_start(harness, "event follow");
-        run_serve(harness, run, "first\n");
         harness->server = http_server_free(harness->server);
         run_end(harness, run);
 
