@@ -5,9 +5,10 @@ import json
 import queue
 import socket
 import ssl
-import subprocess
 import threading
 import time
+
+from speaker import Speaker
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
@@ -86,19 +87,12 @@ class App:
         self.listener.close()
 
 
-class Prober:
+class Prober(Speaker):
     """@prefix: a command that runs it somewhere else. Its `began` is what "seconds" count from, on time.monotonic()'s clock."""
 
     def __init__(self, tool, prefix=(), **settings):
-        self.process = subprocess.Popen([*prefix, tool, json.dumps(settings)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.lines = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        super().__init__([*prefix, tool, json.dumps(settings)], end={"event": "ended"})
         self.began = self.next("began")["at"]
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.put(json.loads(line))
-        self.lines.put({"event": "ended"})
 
     def next(self, event="passed", seconds=20):
         line = self.lines.get(timeout=seconds)
@@ -106,8 +100,7 @@ class Prober:
         return line
 
     def state(self):
-        self.process.stdin.write("state\n")
-        self.process.stdin.flush()
+        self.tell("state")
         return self.next("state")
 
     def until_attempts(self, count, seconds=20):
@@ -116,12 +109,3 @@ class Prober:
             assert time.monotonic() < deadline, state
             time.sleep(0.01)
         return state
-
-    def close(self):
-        self.process.stdin.close()
-        return self.process.wait(timeout=20)
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()

@@ -1,22 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program tests/kube/watch: a reflector that tells what becomes of its view."""
-import json
-import queue
-import subprocess
-import threading
+from speaker import Speaker
 
 
-class Watcher:
+class Watcher(Speaker):
     def __init__(self, tool, kubeconfig, path="/things", *, prefix=(), environment=None):
-        self.process = subprocess.Popen([*prefix, tool, kubeconfig, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env=environment)
-        self.lines, self.seen = queue.Queue(), []
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.put(json.loads(line))
-        self.lines.put(None)
+        super().__init__([*prefix, tool, kubeconfig, path], env=environment)
+        self.seen = []
 
     def until(self, event, seconds=30, **wanted):
         """The next line of that kind, with these members; those before it are kept in `seen`."""
@@ -28,8 +18,7 @@ class Watcher:
                 return line
 
     def ask(self, command, answer=None):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
+        self.tell(command)
         return self.until(answer or command.split()[0])
 
     def counters(self):
@@ -40,12 +29,3 @@ class Watcher:
 
     def said(self, event):
         return [line for line in self.seen if line["event"] == event]
-
-    def close(self):
-        self.process.stdin.close()
-        return self.process.wait(timeout=20)
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
