@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is left to the data plane: flows that it must decide on, and the holding's end once it is proven to serve."""
-import socket
 import time
 
 import pytest
