@@ -242,6 +242,15 @@ int cgroup_make(const char *path)
         return 0;
 }
 
+bool cgroup_is_inside(const char *inner, const char *outer)
+{
+        size_t length = strlen(outer);
+
+        while (length > 0 && outer[length - 1] == '/')
+                length--;
+        return strncmp(inner, outer, length) == 0 && (inner[length] == '/' || inner[length] == '\0');
+}
+
 int cgroup_id(const char *cgroup, uint64_t *ret_id)
 {
         struct stat status;

@@ -2,6 +2,7 @@
 /* Finding cgroup2: where it is mounted, and which cgroup an id from the kernel names. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -18,6 +19,9 @@ int cgroup_path_by_id(const char *root, uint64_t id, char **ret_path);
 /* Makes the cgroup @path and the ones above it, as far as they are missing. Returns 0, -EINVAL when @path is not on a cgroup2 mount,
  * or -errno. */
 int cgroup_make(const char *path);
+
+/* Whether the path @inner is @outer or below it, by their names alone. */
+bool cgroup_is_inside(const char *inner, const char *outer);
 
 /* The id of the cgroup2 directory @cgroup: kernfs numbers inodes by cgroup ids on 64-bit machines. Returns 0, -ENOTDIR or -errno. */
 int cgroup_id(const char *cgroup, uint64_t *ret_id);

@@ -15,6 +15,7 @@
 
 #include "base/macros.h"
 #include "bpf/describe.h"
+#include "bpf/drm_sched.h"
 #include "bpf/netfilter.h"
 
 /* One instruction of a probe's program. */
@@ -166,6 +167,26 @@ static int probe_clone_into_cgroup(void)
         return errno == EBADF ? 1 : judge_error(errno);
 }
 
+static int probe_cgroup_device(void)
+{
+        return probe_load(BPF_PROG_TYPE_CGROUP_DEVICE, BPF_CGROUP_DEVICE);
+}
+
+static int probe_drm_sched(void)
+{
+        _cleanup_(close_fdp) int program = load(BPF_PROG_TYPE_RAW_TRACEPOINT, 0, 0, return_one, ELEMENTSOF(return_one));
+        const char *tracepoint;
+        int r;
+
+        if (program < 0)
+                return judge_error(errno);
+        r = drm_sched_attach(program, drm_sched_tracepoints, &tracepoint);
+        if (r < 0)
+                return judge_error(-r);
+        close_fd(r);
+        return 1;
+}
+
 static const struct {
         const char *name;
         int (*probe)(void);
@@ -181,6 +202,8 @@ static const struct {
         [FEATURE_SOCK_OPS] = { "sock-ops", probe_sock_ops, "activity: connections" },
         [FEATURE_SOCKET_STORAGE] = { "socket-storage", probe_socket_storage, "activity: datagrams" },
         [FEATURE_CLONE_INTO_CGROUP] = { "clone-into-cgroup", probe_clone_into_cgroup, "starting processes in their cgroup" },
+        [FEATURE_CGROUP_DEVICE] = { "cgroup-device", probe_cgroup_device, "GPUs: seeing opens of devices as they happen" },
+        [FEATURE_DRM_SCHED] = { "drm-sched", probe_drm_sched, "GPUs: jobs of DRM drivers, once one is loaded" },
 };
 static_assert(ELEMENTSOF(features) == FEATURE_MAX, "every feature has a row");
 

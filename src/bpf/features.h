@@ -16,6 +16,8 @@ enum feature {
         FEATURE_SOCK_OPS,
         FEATURE_SOCKET_STORAGE,
         FEATURE_CLONE_INTO_CGROUP,
+        FEATURE_CGROUP_DEVICE,
+        FEATURE_DRM_SCHED, /* a tracepoint of submitted jobs, which comes with the first driver that needs it */
         FEATURE_MAX,
 };
 

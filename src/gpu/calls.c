@@ -198,15 +198,6 @@ const char *gpu_calls_method(const struct gpu_calls *calls)
 
 /* ---- workloads */
 
-static bool is_inside(const char *inner, const char *outer)
-{
-        size_t length = strlen(outer);
-
-        while (length > 0 && outer[length - 1] == '/')
-                length--;
-        return strncmp(inner, outer, length) == 0 && (inner[length] == '/' || inner[length] == '\0');
-}
-
 static int find_room(const struct gpu_calls *calls, const char *cgroup)
 {
         const struct gpu_workload *workload;
@@ -214,7 +205,7 @@ static int find_room(const struct gpu_calls *calls, const char *cgroup)
         if (calls->n_workloads == GPU_WORKLOADS_MAX)
                 return -ENOBUFS;
         LIST_FOREACH(workload, &calls->workloads, others)
-        if (is_inside(workload->cgroup, cgroup) || is_inside(cgroup, workload->cgroup))
+        if (cgroup_is_inside(workload->cgroup, cgroup) || cgroup_is_inside(cgroup, workload->cgroup))
                 return -EEXIST;
         return 0;
 }

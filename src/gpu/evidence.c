@@ -140,6 +140,7 @@ static void add_kernel(const struct gpu_tenant *tenant, const struct gpu_use *us
         if (use->drm) {
                 totals = drm_usage_totals(use->drm);
                 source->last_busy_ns = MAX(totals.last_busy_ns, use->kfd_busy_ns);
+                source->last_busy_ns = MAX(source->last_busy_ns, tenant->last_job_ns);
                 source->since_ns = tenant->uses_kfd ? MAX(totals.since_ns, use->kfd_since_ns) : totals.since_ns;
                 source->known = totals.since_ns && (!tenant->uses_kfd || use->kfd_since_ns);
                 source->lack = "the driver does not count what each client uses";

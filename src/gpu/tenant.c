@@ -30,6 +30,7 @@ int tenant_make(struct gpu_watch *watch, const struct gpu_tenant_config *config,
         if (!tenant)
                 return -ENOMEM;
         tenant->watch = watch;
+        tenant->opens_link = -1;
         tenant->found = found;
         gpu_tenant_set_rules(tenant, &config->rules);
         tenant->open_requests = config->open_requests;
@@ -43,6 +44,7 @@ int tenant_make(struct gpu_watch *watch, const struct gpu_tenant_config *config,
                 gpu_tenant_free(tenant);
                 return r;
         }
+        tenant_watch_opens(tenant);
         *ret_tenant = tenant;
         return 0;
 }
@@ -56,6 +58,8 @@ struct gpu_tenant *gpu_tenant_free(struct gpu_tenant *tenant)
         if (tenant->found)
                 tenant->watch->n_found--;
         gpu_workload_free(tenant->calls);
+        close_fd(tenant->opens_link);
+        tenant_forget_jobs(tenant);
         for (size_t i = 0; i < tenant->n_uses; i++)
                 drm_usage_free(tenant->uses[i].drm);
         allotments_done(tenant);
@@ -246,6 +250,7 @@ static void finish_use(struct gpu_tenant *tenant, struct gpu_use *use)
 
 void tenant_look(struct gpu_tenant *tenant)
 {
+        tenant_watch_opens(tenant);
         tenant->uses_kfd = false;
         for (size_t i = 0; i < tenant->n_uses; i++) {
                 tenant->uses[i].n_open = 0;
@@ -301,6 +306,7 @@ void tenant_read(struct gpu_tenant *tenant)
         tenant->read_calls = tenant->calls && gpu_calls_read(tenant->calls, &tenant->reading) >= 0;
         if (tenant->n_uses == 0)
                 return;
+        tenant_read_jobs(tenant);
         cgroup_fd = open(tenant->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (cgroup_fd < 0)
                 return;

@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#include "base/cgroup.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -98,6 +99,13 @@ static void on_any_holder(pid_t pid, int fd, const struct gpu_node *node, void *
                 census->holds = true;
 }
 
+bool watch_holds_device(struct gpu_watch *watch, pid_t pid)
+{
+        struct census census = { .watch = watch };
+
+        return gpu_holders_of_process("/proc", &watch->majors, pid, on_any_holder, &census) >= 0 && census.holds;
+}
+
 static void on_stranger(pid_t pid, int fd, const struct gpu_node *node, void *userdata)
 {
         struct gpu_watch *watch = userdata;
@@ -127,18 +135,17 @@ static struct gpu_tenant *tenant_of_cgroup(struct gpu_watch *watch, const char *
         return NULL;
 }
 
-/* Makes a tenant of the cgroup that the process is in, and looks at it. */
-static void find_tenant(struct gpu_watch *watch, pid_t pid)
+void watch_find_tenant(struct gpu_watch *watch, const char *path)
 {
-        _cleanup_(freep) char *path = NULL, *cgroup = NULL;
+        _cleanup_(freep) char *cgroup = NULL;
         struct gpu_tenant *tenant;
 
-        if (gpu_process_cgroup("/proc", pid, &path) < 0)
-                return;
         if (asprintf(&cgroup, "%s%s", watch->cgroup_root, strcmp(path, "/") == 0 ? "" : path) < 0) {
                 cgroup = NULL;
                 return;
         }
+        if (watch->below && !cgroup_is_inside(cgroup, watch->below))
+                return;
         tenant = tenant_of_cgroup(watch, cgroup);
         if (!tenant) {
                 struct gpu_tenant_config config = { .name = path[1] ? path + 1 : "/", .cgroup = cgroup, .rules = watch->rules };
@@ -157,6 +164,15 @@ static void find_tenant(struct gpu_watch *watch, pid_t pid)
         tenant_look(tenant);
 }
 
+/* Makes a tenant of the cgroup that the process is in. */
+static void find_tenant(struct gpu_watch *watch, pid_t pid)
+{
+        _cleanup_(freep) char *path = NULL;
+
+        if (gpu_process_cgroup("/proc", pid, &path) >= 0)
+                watch_find_tenant(watch, path);
+}
+
 /* Who of all processes has a device open: tenants to be found, or strangers. Those of tenants are known already. */
 static void look_at_all(struct gpu_watch *watch)
 {
@@ -167,11 +183,7 @@ static void look_at_all(struct gpu_watch *watch)
                 watch->devices[i]->strangers = 0;
         watch->saw_all = n >= 0;
         for (int i = 0; i < n; i++) {
-                struct census census = { .watch = watch };
-
-                if (is_of_a_tenant(watch, pids[i]))
-                        continue;
-                if (gpu_holders_of_process("/proc", &watch->majors, pids[i], on_any_holder, &census) < 0 || !census.holds)
+                if (is_of_a_tenant(watch, pids[i]) || !watch_holds_device(watch, pids[i]))
                         continue;
                 if (watch->find)
                         find_tenant(watch, pids[i]);
@@ -206,18 +218,24 @@ static void on_nvml(void *userdata)
         step_all(userdata);
 }
 
+void watch_stir(struct gpu_watch *watch)
+{
+        sd_event_source_set_time(watch->timer, now_monotonic_ns() / NSEC_PER_USEC);
+}
+
 /* What seemed idle is looked at now, not at the next turn. */
 static void on_stirred(struct gpu_workload *workload, void *userdata)
 {
         struct gpu_tenant *tenant = userdata;
 
         if (tenant->verdict.state != GPU_ACTIVE)
-                sd_event_source_set_time(tenant->watch->timer, now_monotonic_ns() / NSEC_PER_USEC);
+                watch_stir(tenant->watch);
 }
 
-/* Returns whether there is anything to watch. */
+/* Returns whether there is anything to watch. A driver that has been there is taken to stay. */
 static bool look_for_drivers(struct gpu_watch *watch)
 {
+        struct gpu_majors majors;
         static const struct gpu_calls_callbacks callbacks = { .stirred = on_stirred };
         uint64_t now_ns = now_monotonic_ns();
         int r;
@@ -225,11 +243,14 @@ static bool look_for_drivers(struct gpu_watch *watch)
         if (watch->drivers_ns && now_ns - watch->drivers_ns < DRIVERS_NS)
                 return false;
         watch->drivers_ns = now_ns;
-        r = gpu_majors_read(&watch->majors);
-        if (r < 0 || !gpu_majors_any(&watch->majors))
+        r = gpu_majors_read(&majors);
+        if (r < 0 || !gpu_majors_any(&majors))
                 return false;
-        if (!watch->calls && gpu_calls_new(watch->event, &callbacks, NULL, &watch->calls) < 0)
+        watch->majors = majors;
+        watch_opens_begin(watch);
+        if (!watch->tried_calls && gpu_calls_new(watch->event, &callbacks, NULL, &watch->calls) < 0)
                 log_warning("calls to GPU drivers cannot be counted here: what GPUs do stays unknown");
+        watch->tried_calls = true;
         if (watch->majors.nvidia && !watch->nvml) {
                 r = nvml_new(watch->event, NULL, &watch->nvml);
                 if (r >= 0)
@@ -258,6 +279,8 @@ static void look(struct gpu_watch *watch)
         struct gpu_tenant *tenant;
         bool all = watch->turn++ % GPU_TURNS_BETWEEN == 0;
 
+        if (all)
+                look_for_drivers(watch); /* another may have come */
         TAILQ_FOREACH(tenant, &watch->tenants, entry)
                 if (all || count_devices(tenant) > 0)
                         tenant_look(tenant);
@@ -300,6 +323,8 @@ int gpu_watch_new(const struct gpu_watch_config *config, struct gpu_watch **ret_
         watch->rules = config->rules;
         TAILQ_INIT(&watch->tenants);
         r = text_replace(&watch->cgroup_root, config->cgroup_root);
+        if (r >= 0 && config->below)
+                r = text_replace(&watch->below, config->below);
         if (r >= 0)
                 r = sd_event_add_time(watch->event, &watch->timer, CLOCK_MONOTONIC, now_monotonic_ns() / NSEC_PER_USEC, 0, on_turn,
                                       watch);
@@ -322,10 +347,13 @@ struct gpu_watch *gpu_watch_free(struct gpu_watch *watch)
                 gpu_tenant_free(tenant);
         sd_event_source_disable_unref(watch->timer);
         nvml_free(watch->nvml);
+        watch_opens_end(watch);
+        gpu_drm_jobs_free(watch->jobs);
         gpu_calls_free(watch->calls);
         for (size_t i = 0; i < watch->n_devices; i++)
                 free(watch->devices[i]);
         free(watch->cgroup_root);
+        free(watch->below);
         sd_event_unref(watch->event);
         free(watch);
         return NULL;

@@ -3,8 +3,9 @@
  *
  * A *tenant* is a workload, a cgroup with all below it, as the holder of devices. Tenants are named by who runs them, or found: then
  * every cgroup of this machine whose processes have a GPU open is one. Every five seconds the descriptors of tenants with devices are
- * looked through, and the calls, NVML and the kernel asked; the others are looked at twice a minute. On a machine without a GPU driver
- * nothing is done but to look for one twice a minute.
+ * looked through, and the calls, NVML and the kernel asked; the others are looked at when one of their processes opens a device, as far
+ * as the kernel tells that (opens.h), and twice a minute. On a machine without a GPU driver nothing is done but to look for one twice a
+ * minute.
  *
  * A device that a tenant has had open once stays its device: when it was last used still counts after it was closed. What was allocated
  * to a tenant is told by whoever knows, and each device of that counts as the tenant's before it is opened, too.
@@ -25,6 +26,7 @@ struct gpu_watch_config {
         sd_event *event;
         const char *cgroup_root; /* the cgroup2 mount */
         bool find;               /* tenants are found */
+        const char *below;       /* a cgroup2 directory: only there; NULL: everywhere */
         struct gpu_rules rules;  /* of those, and what the rules of others leave 0 */
 };
 

@@ -67,6 +67,7 @@ json_t *gpu_tenant_json(struct gpu_tenant *tenant)
                          "unknown", sum.unknown);
         if (!json)
                 return NULL;
+        json_object_set_new(json, "jobs", tenant->jobs_cgroup ? json_integer((json_int_t)tenant->jobs) : json_null());
         json_object_set_new(json, "allocations", allotments_json(tenant));
         json_object_set_new(json, "disagreement", allotments_disagreement_json(tenant));
         add_verdict_json(json, &tenant->verdict);
@@ -150,7 +151,8 @@ static json_t *watch_sources_json(const struct gpu_watch *watch)
 
         if (watch->nvml)
                 nvml = nvml_latest(watch->nvml)->problem[0] ? nvml_latest(watch->nvml)->problem : "it answers";
-        return json_pack("{ss, ss}", "nvml", nvml, "probes", calls);
+        return json_pack("{ss, ss, so, ss}", "nvml", nvml, "probes", calls, "opens", watch_opens_json(watch), "jobs",
+                         watch->jobs ? gpu_drm_jobs_tracepoint(watch->jobs) : "none");
 }
 
 json_t *gpu_watch_json(struct gpu_watch *watch)

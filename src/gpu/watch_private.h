@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the watch share: watch.c looks and keeps time, tenant.c has what belongs to one tenant, evidence.c makes evidence of
- * what was read, allocation.c compares what is allocated with what is open, watch_json.c tells. */
+/* What the files of the watch share: watch.c looks and keeps time, tenant.c has what belongs to one tenant, watch_opens.c looks when
+ * devices are opened, watch_jobs.c has DRM jobs counted, evidence.c makes evidence of what was read, allocation.c
+ * compares what is allocated with what is open, watch_json.c tells. */
 #pragma once
 
 #include <sys/queue.h>
@@ -10,6 +11,7 @@
 #include "gpu/calls.h"
 #include "gpu/devices.h"
 #include "gpu/drm_fdinfo.h"
+#include "gpu/drm_jobs.h"
 #include "gpu/holders.h"
 #include "gpu/nvml.h"
 #include "gpu/watch.h"
@@ -74,6 +76,12 @@ struct gpu_tenant {
         bool read_calls; /* the reading is the last look's */
         struct gpu_calls_reading reading;
 
+        int opens_link;        /* of its own; -1: none */
+        uint64_t opens_cgroup; /* what that is attached to */
+
+        uint64_t jobs_cgroup; /* counted under that id; 0: not counted */
+        uint64_t jobs, last_job_ns;
+
         struct cpu_history cpu;
         uint32_t cpu_millicores;
         uint64_t io_bytes, io_bytes_per_second, io_ns;
@@ -85,14 +93,18 @@ TAILQ_HEAD(gpu_tenants, gpu_tenant);
 
 struct gpu_watch {
         sd_event *event;
-        char *cgroup_root;
+        char *cgroup_root, *below;
         bool find;
         struct gpu_rules rules;
         sd_event_source *timer;
         struct gpu_majors majors;
-        uint64_t drivers_ns;     /* when they were last looked for, and not found */
+        uint64_t drivers_ns; /* when they were last looked for, and not found */
+        bool tried_calls;
         struct gpu_calls *calls; /* NULL: probes are not to be had */
         struct nvml *nvml;       /* NULL until NVIDIA's driver is there */
+        struct watch_opens *opens;
+        struct gpu_drm_jobs *jobs; /* NULL: not counted */
+        uint64_t tried_jobs_ns;
         struct gpu_device *devices[NVML_DEVICES_MAX * 2];
         size_t n_devices;
         bool saw_all; /* all processes have been looked at: strangers are known */
@@ -106,6 +118,20 @@ enum { GPU_TURNS_BETWEEN = 6 }; /* looks at tenants without a device, and at all
 
 /* watch.c. NULL: it is none, or there is no room for it. */
 struct gpu_device *watch_device(struct gpu_watch *watch, const struct gpu_node *node);
+/* Makes a tenant of the cgroup @path, which is below the watch's root, unless it is one, and looks at it. */
+void watch_find_tenant(struct gpu_watch *watch, const char *path);
+void watch_stir(struct gpu_watch *watch); /* the next turn is now */
+bool watch_holds_device(struct gpu_watch *watch, pid_t pid);
+
+/* watch_opens.c. Once drivers are there, and whenever they may have changed. */
+void watch_opens_begin(struct gpu_watch *watch);
+void watch_opens_end(struct gpu_watch *watch);
+void tenant_watch_opens(struct gpu_tenant *tenant); /* unless that is done, for its present cgroup */
+json_t *watch_opens_json(const struct gpu_watch *watch);
+
+/* watch_jobs.c */
+void tenant_read_jobs(struct gpu_tenant *tenant);
+void tenant_forget_jobs(struct gpu_tenant *tenant);
 
 /* tenant.c */
 int tenant_make(struct gpu_watch *watch, const struct gpu_tenant_config *config, bool found, struct gpu_tenant **ret_tenant);

@@ -137,6 +137,11 @@ static int begin(struct gpu_only *only, const struct options *options)
         }
         config.event = only->event;
         config.cgroup_root = only->cgroup_root;
+        config.below = options->cgroup;
+        if (config.below && !cgroup_is_inside(config.below, config.cgroup_root)) {
+                log_error("--cgroup: \"%s\" is not a cgroup; name a directory below %s", config.below, config.cgroup_root);
+                return -EINVAL;
+        }
 
         r = daemon_lock(options->run_dir, &only->lock_fd);
         if (r >= 0)

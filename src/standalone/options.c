@@ -20,7 +20,8 @@ static const char usage[] =
         "\"lulld gpu\" has no policies: it only watches which processes use a GPU, and which waste one.\n"
         "\n"
         "  --bpffs DIR                  pinned BPF objects (default: /sys/fs/bpf/lull)\n"
-        "  --cgroup DIR                 parent of the targets' cgroups (default: lull below the cgroup2 mount)\n"
+        "  --cgroup DIR                 parent of the targets' cgroups (default: lull below the cgroup2 mount);\n"
+        "                               with \"lulld gpu\" processes below it are watched (default: all)\n"
         "  --run-dir DIR                control socket and state (default: /run/lull)\n"
         "  --log-dir DIR                append the targets' output to DIR/NAME.log (default: the journal, or\n"
         "                               /var/log/lull where there is none)\n"
@@ -179,7 +180,7 @@ static int defaults_fill(struct options *options)
                 options->metrics = NULL;
         }
 
-        if (!options->cgroup) {
+        if (!options->cgroup && options->role == ROLE_STANDALONE) {
                 _cleanup_(freep) char *root = NULL;
 
                 r = cgroup_find_root(&root);

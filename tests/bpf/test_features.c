@@ -17,7 +17,8 @@ static void what_the_tests_use_is_found(void **state)
                                              FEATURE_SOCK_OPS,
                                              FEATURE_SOCKET_STORAGE,
                                              FEATURE_NETFILTER_DEFRAG,
-                                             FEATURE_CLONE_INTO_CGROUP };
+                                             FEATURE_CLONE_INTO_CGROUP,
+                                             FEATURE_CGROUP_DEVICE };
 
         for (size_t i = 0; i < ELEMENTSOF(used); i++)
                 if (feature_probe(used[i]) != 1)
@@ -44,7 +45,7 @@ static void every_feature_has_a_name_and_a_row(void **state)
 static void not_being_allowed_is_told_from_lacking(void **state)
 {
         static const enum feature privileged[] = { FEATURE_NETFILTER_LINK, FEATURE_TEST_RUN_REDIRECT, FEATURE_SOCK_OPS,
-                                                   FEATURE_SOCKET_STORAGE };
+                                                   FEATURE_SOCKET_STORAGE, FEATURE_CGROUP_DEVICE,     FEATURE_DRM_SCHED };
         pid_t child = fork();
         int status;
 

@@ -136,7 +136,7 @@ def test_a_device_at_full_load_without_work_and_at_little_power_is_stuck(node, g
     workload = Program(["/usr/bin/python3", WORKLOAD, "0", gpus.node(TUN), gpus.library], cgroup)
     assert workload.answer() == "ready\n"
     try:
-        control = Watcher(node, "--stuck-after", "10s").start().control
+        control = Watcher(node, cgroup.path, "--stuck-after", "10s").start().control
 
         def seen():
             return next((found for found in control.get("/v1/gpus")["workloads"] if found["name"] == name), {})

@@ -111,7 +111,7 @@ def test_without_any_policy_who_has_a_gpu_is_found(node, gpus, cgroup):
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == "ready\n"
-            control = Watcher(node, "--idle-after", "45s").start().control
+            control = Watcher(node, cgroup.path, "--idle-after", "45s").start().control
 
             def workload():
                 return next((found for found in control.get("/v1/gpus")["workloads"] if found["name"] == name), None)
