@@ -8,8 +8,10 @@
  *   abandon SYMBOL       a wait is left by siglongjmp
  *   pace SYMBOL RATE MS  calls it RATE times a second for MS milliseconds; the answer: calls, and nanoseconds of CPU
  *   map PATH             maps a file as code
+ *   hold PATH            opens it, and keeps it open
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -151,6 +153,11 @@ static void map(const char *path)
         close(fd);
 }
 
+static void hold(const char *path)
+{
+        puts(open(path, O_RDONLY | O_CLOEXEC) < 0 ? strerror(errno) : "held");
+}
+
 static void begin(struct client *client, driver_function function)
 {
         int n = client->n_waiting++;
@@ -201,6 +208,8 @@ static void obey(struct client *client, const char *command, const char *what, l
         } else if (strcmp(command, "map") == 0) {
                 map(what);
                 puts("mapped");
+        } else if (strcmp(command, "hold") == 0) {
+                hold(what);
         } else {
                 abort();
         }

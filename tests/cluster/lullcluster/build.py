@@ -173,13 +173,14 @@ def ensure_module(module):
 
 
 def ensure_program(name):
-    """Builds one of those that no cluster needs, if it is not built yet; returns its path."""
-    module = next((module for module in ON_DEMAND if name in module.programs), None)
+    """Builds the one module that a program is from, if it is not built yet; returns its path."""
+    module = next((module for module in ALL + ON_DEMAND if name in module.programs), None)
     if not module:
-        known = ", ".join(program for module in ON_DEMAND for program in module.programs)
+        known = ", ".join(program for module in ALL + ON_DEMAND for program in module.programs)
         raise SystemExit(f"cluster: there is no program {name} to build by itself; there is {known}")
-    with only_one_builds(f"{module.name}.lock"):
-        ensure_module(module)
+    if not module_directory(module).exists():
+        with only_one_builds(*([] if module in ALL else [f"{module.name}.lock"])):
+            ensure_module(module)
     return program(name)
 
 
