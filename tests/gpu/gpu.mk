@@ -37,7 +37,17 @@ $(BUILD)/tests/gpu/client-linked: tests/gpu/client.c $(BUILD)/tests/gpu/libcuda.
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(GPU_CFLAGS) -DCLIENT_LINKED -o $@ $^ -Wl,-rpath,'$$ORIGIN' -ldl -lpthread
 
+# No stand-in: this is for real GPUs. It links with nothing of CUDA's, nor of ours.
+$(BUILD)/tests/gpu/driver_api: tests/gpu/driver_api.c
+	$(call say,TOOL,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(GPU_CFLAGS) -o $@ $< -ldl -lpthread
+
 tools run-bench: $(GPU_STANDINS) $(BUILD)/tests/gpu/watch $(BUILD)/tests/gpu/tenant
--include $(BUILD)/tests/gpu/watch.d $(BUILD)/tests/gpu/tenant.d
+GPU_CHECKERS := $(addprefix $(BUILD)/tests/gpu/,driver_api probes watch)
+tools: $(GPU_CHECKERS)
+check-real-gpu: all $(GPU_CHECKERS)
+.PHONY: check-real-gpu
+-include $(addprefix $(BUILD)/tests/gpu/,watch.d tenant.d probes.d)
 
 $(BUILD)/tests/unit/test_gpu_elf_functions $(BUILD)/tests/bpf/test_gpu_calls: | $(GPU_STANDINS)

@@ -6,7 +6,8 @@
  */
 #pragma once
 
-#include <unistd.h>
+#include <poll.h>
+#include <stdint.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -44,11 +45,11 @@ long standin_return(long argument)
         return 0;
 }
 
-/* The device is done when something can be read from the descriptor @argument; 0: at once. */
+/* The device is done when something could be read from the descriptor @argument; 0: at once. */
 BODY_FUNCTION long standin_block(long argument);
 long standin_block(long argument)
 {
-        char byte;
+        struct pollfd done = { .fd = (int)argument, .events = POLLIN };
 
-        return argument > 0 && read((int)argument, &byte, 1) < 0;
+        return argument > 0 && poll(&done, 1, -1) < 0;
 }
