@@ -71,11 +71,13 @@ static __always_inline void tell(__u64 cgroup, __u64 now)
 SEC("cgroup/dev")
 int gpu_device(struct bpf_cgroup_dev_ctx *ctx)
 {
-        __u64 cgroup = bpf_get_current_cgroup_id(), now = bpf_ktime_get_ns();
+        __u64 cgroup, now;
         const __u64 *told;
 
         if (!opens_gpu(ctx))
                 return ALLOW;
+        cgroup = bpf_get_current_cgroup_id();
+        now = bpf_ktime_get_ns();
         __sync_fetch_and_add(&opens, 1);
         told = bpf_map_lookup_elem(&gpu_opens_told, &cgroup);
         if (!told || now - *told >= GPU_OPEN_INTERVAL_NS)

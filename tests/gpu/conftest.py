@@ -25,9 +25,13 @@ class Gpus:
         self.library = build_directory() / "tests/gpu/libcuda.so.1"
         self.nvml = directory / "nvml"
         self.devices = directory / "devices"
-        self.devices.write_text(f"Character devices:\n  1 mem\n {MISC} nvidia\n\nBlock devices:\n  7 loop\n", encoding="ascii")
+        self.load("nvidia")
         check(libc.mount(bytes(self.devices), b"/proc/devices", None, MS_BIND, None))
         self.say()
+
+    def load(self, driver):
+        """The only one that there is from now on."""
+        self.devices.write_text(f"Character devices:\n  1 mem\n {MISC} {driver}\n\nBlock devices:\n  7 loop\n", encoding="ascii")
 
     def node(self, minor):
         path = self.directory / f"nvidia{minor}"

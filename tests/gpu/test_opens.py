@@ -119,6 +119,15 @@ def test_nobody_is_denied_anything_with_the_daemon_or_without(node, gpus, cgroup
     can_do_everything()
 
 
+def test_a_driver_that_comes_after_another_is_noticed(node, gpus, cgroup, opener):
+    gpus.load("drm")
+    control = Watcher(node, cgroup.path).start().control
+    control.until(lambda: opens(control).startswith("seen as they happen"), 30, "the first driver")
+    assert opener.say("open", gpus.node(TUN)) == "done"
+    gpus.load("nvidia")
+    control.until(lambda: names(control) == [cgroup.path.name], 2 * LOOK_SECONDS, "the workload")
+
+
 def test_without_the_right_to_see_opens_they_are_looked_for(node, gpus, cgroup, opener):
     assert opener.say("open", gpus.node(TUN)) == "done"
     daemon = Watcher(node, cgroup.path, without=("net_admin", "sys_admin")).start()
