@@ -145,9 +145,9 @@ def test_a_device_at_full_load_without_work_and_at_little_power_is_stuck(node, g
         # What it draws when it works is known after a minute of readings of which each saw new work.
         readings = set()
         while len(readings) < 15:
-            assert workload.ask("1") == "done\n"
             before = seen()["calls"]["submissions"]
             readings.add(before)
+            assert workload.ask("1") == "done\n"
             control.until(lambda: seen()["calls"]["submissions"] > before, 30, "the next reading")  # pylint: disable=cell-var-from-loop
         assert seen()["state"] == "active"
 
