@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import json
 import pathlib
 import sys
 
@@ -104,6 +103,3 @@ def pytest_runtest_makereport(item, call):
     if report.failed and lull:
         for title, text in lull.story():
             report.sections.append((title, text))
-        for kind in ("scaletozeros", "nodeactivities"):
-            for found in lull.api.get(f"/apis/lull.dev/v1alpha1/{kind}")["items"]:
-                report.sections.append((f"{found['kind']} {found['metadata']['name']}", json.dumps(found.get("status"), indent=1)))

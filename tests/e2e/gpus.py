@@ -114,11 +114,13 @@ class Gpus:
 
     def __init__(self, cluster, count):
         self.cluster, self.minors, self.namespace = cluster, choose(count), cluster.make_namespace()
-        import_images(cluster)
-        for node in cluster.nodes:
+
+    def install(self):
+        import_images(self.cluster)
+        for node in self.cluster.nodes:
             self.lay_out(node)
         self.say()
-        for node in cluster.nodes:
+        for node in self.cluster.nodes:
             self.advertise(node, DRIVER, ["0"])
         self.advertise(GPU_NODE, GPU, map(uuid, self.minors))
 
@@ -169,6 +171,6 @@ class Gpus:
         """Nobody has one any more."""
         self.cluster.remove_namespace(self.namespace)
         for node in self.cluster.nodes:
-            shutil.rmtree(self.on_node(node, PLACE))
+            shutil.rmtree(self.on_node(node, PLACE), ignore_errors=True)
             for name in ("driver", "gpu"):
-                self.on_node(node, f"/run/cdi/lull-{name}.json").unlink()
+                self.on_node(node, f"/run/cdi/lull-{name}.json").unlink(missing_ok=True)

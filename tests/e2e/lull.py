@@ -169,6 +169,9 @@ class Lull:
         """For a test that failed: what everyone said lately."""
         parts = []
         with contextlib.suppress(OSError, api.ApiError, http.client.HTTPException):
+            for kind in ("scaletozeros", "nodeactivities"):
+                parts += [(f"{found['kind']} {found['metadata']['name']}", json.dumps(found.get("status"), indent=1))
+                          for found in self.api.get(f"/apis/lull.dev/v1alpha1/{kind}")["items"]]
             for pod in self.api.get(PODS)["items"]:
                 for previous in ("false", "true"):
                     with contextlib.suppress(api.ApiError):
