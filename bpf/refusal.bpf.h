@@ -33,11 +33,12 @@ static __always_inline bool read_ports(const struct bpf_dynptr *data, __u32 offs
         return true;
 }
 
+/* Of a SYN: its reset has the sequence number 0 and acknowledges it (RFC 9293, 3.5.2). Any other is of a connection that was accepted. */
 static __always_inline bool is_reset(const struct bpf_dynptr *data, __u32 offset)
 {
         struct tcphdr buffer, *tcp = bpf_dynptr_slice(data, offset, &buffer, sizeof(buffer));
 
-        return tcp && tcp->flags & TCP_RST;
+        return tcp && (tcp->flags & (TCP_RST | TCP_ACK)) == (TCP_RST | TCP_ACK) && tcp->seq == 0;
 }
 
 static __always_inline bool is_unreachable(const struct bpf_dynptr *data, __u32 offset, bool ipv4)
@@ -120,6 +121,8 @@ static __always_inline int keep_refusal(const struct lull_flow *flow)
 
         if (!answer || bpf_ktime_get_ns() >= answer->expiry_ns)
                 return VERDICT_OTHER;
+        if (answer->late)
+                return LULL_COUNTER_HELD_REFUSAL;
 
         record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);
         if (record) {

@@ -102,7 +102,7 @@ static_assert(sizeof(struct lull_local_key) == 20, "wire");
 struct lull_answer {
         struct lull_flow flow; /* as its sender sent it */
         __u32 slot;
-        __u32 padding;
+        __u32 late; /* it has gone to another endpoint already, or waits: what still comes is dropped only */
         __u64 expiry_ns;
 };
 static_assert(sizeof(struct lull_answer) == 56, "wire");

@@ -19,8 +19,12 @@ enum { ENTRY_SECONDS = 30 };
 
 /* An endpoint that answers nothing for so long is taken for dead. */
 #define SILENCE_MAX_NS (200 * NSEC_PER_MSEC)
-/* As long as the hook keeps a refusal from a flow's sender, should nobody say that the flow was answered. */
-#define ANSWERS_NS (4 * SILENCE_MAX_NS)
+/* As long as the hook keeps a refusal from a flow's sender, should nobody say that the flow was answered: as long as there is an entry
+ * by which its sender could hear of one, however late this process gets to look. */
+#define ANSWERS_NS (ENTRY_SECONDS * NSEC_PER_SEC)
+/* A neighbour that is gone is asked for three times, a second each, before a router says so (net.ipv4.neigh: mcast_solicit and
+ * retrans_time_ms); that then goes the way of the entry that the packet once had, even if that is deleted. */
+#define LATE_ANSWERS_NS (5 * NSEC_PER_SEC)
 
 static struct held_frontend *frontend_of(const struct parked_flow *flow)
 {
@@ -91,17 +95,37 @@ static struct lull_flow unmasqueraded(const struct parked_flow *flow)
         return answer;
 }
 
-static void watch_answers(struct hold *hold, struct parked_flow *flow, const struct conntrack_entry *entry, uint64_t now_ns)
+static void set_answers(struct hold *hold, const struct parked_flow *flow, const struct lull_answer *value)
 {
         int map = hold_hooks_map(hold->hooks, HOLD_MAP_ANSWERS);
+        struct lull_flow other = unmasqueraded(flow);
+
+        (void)bpf_map_update_elem(map, &flow->answer, value, BPF_ANY);
+        if (memcmp(&other, &flow->answer, sizeof(other)) != 0)
+                (void)bpf_map_update_elem(map, &other, value, BPF_ANY);
+}
+
+static void watch_answers(struct hold *hold, struct parked_flow *flow, const struct conntrack_entry *entry, uint64_t now_ns)
+{
         struct lull_answer value = { .flow = flow->key, .slot = frontend_of(flow)->slot, .expiry_ns = now_ns + ANSWERS_NS };
-        struct lull_flow other;
 
         flow->answer = flow_to_wire(&entry->reply);
-        other = unmasqueraded(flow);
-        (void)bpf_map_update_elem(map, &flow->answer, &value, BPF_ANY);
-        if (memcmp(&other, &flow->answer, sizeof(other)) != 0)
-                (void)bpf_map_update_elem(map, &other, &value, BPF_ANY);
+        set_answers(hold, flow, &value);
+}
+
+static void expect_late_answers(struct hold *hold, const struct parked_flow *flow)
+{
+        struct lull_answer value = {
+                .flow = flow->key, .slot = frontend_of(flow)->slot, .late = 1, .expiry_ns = now_monotonic_ns() + LATE_ANSWERS_NS
+        };
+
+        set_answers(hold, flow, &value);
+}
+
+static void leave_endpoint(struct parked_flow *flow)
+{
+        pacing_remove(&flow->endpoint->pacing, &flow->pacing);
+        flow->endpoint = NULL;
 }
 
 void direct_leave(struct hold *hold, struct parked_flow *flow)
@@ -109,15 +133,12 @@ void direct_leave(struct hold *hold, struct parked_flow *flow)
         int map = hold_hooks_map(hold->hooks, HOLD_MAP_ANSWERS);
         struct lull_flow other = unmasqueraded(flow);
 
-        if (!flow->endpoint)
-                return;
-
-        if (!is_plane(flow)) {
+        if (flow->answer.protocol) {
                 (void)bpf_map_delete_elem(map, &flow->answer);
                 (void)bpf_map_delete_elem(map, &other);
         }
-        pacing_remove(&flow->endpoint->pacing, &flow->pacing);
-        flow->endpoint = NULL;
+        if (flow->endpoint)
+                leave_endpoint(flow);
 }
 
 void direct_delete_entry(struct hold *hold, const struct parked_flow *flow)
@@ -135,7 +156,9 @@ static void take_back(struct hold *hold, struct parked_flow *flow)
 {
         injector_hold_again(hold->injector, &flow->key);
         direct_delete_entry(hold, flow);
-        direct_leave(hold, flow);
+        if (flow->answer.protocol)
+                expect_late_answers(hold, flow);
+        leave_endpoint(flow);
         parked_put_back(flow);
         hold_run_soon(hold);
 }

@@ -28,7 +28,7 @@ void direct_refused(struct hold *hold, const struct lull_packet *packet);
 
 /* @endpoint gets no more flows: those in flight to it wait again, without an entry. */
 void direct_abandon(struct hold *hold, struct endpoint *endpoint);
-/* @flow is about to leave the store, or its endpoint: forgets where it was in flight to. */
+/* @flow is about to leave the store: forgets where it was in flight to, and what could still come from there. */
 void direct_leave(struct hold *hold, struct parked_flow *flow);
 /* Deletes its entry, unless that is answered. */
 void direct_delete_entry(struct hold *hold, const struct parked_flow *flow);

@@ -73,10 +73,11 @@ def test_an_agent_that_does_not_acknowledge_blocks_the_sleep_and_is_named(lull, 
 
 
 def test_an_endpoint_that_dies_before_the_release_is_replaced(lull, sleeping, places):
-    """It is Ready at once, for it declares no probe, and refuses until it listens."""
+    """It is Ready at once, for it declares no probe, and refuses until it listens, which the first never does."""
     workload = sleeping(arguments=[8080, 2 * SLOW], ready_path=None)
     dialler = held(workload, places.pod("n2"))
     [pod] = workload.pods()
+    os.kill(lull.cluster.container_pid(pod), signal.SIGSTOP)
     workload.until_phase("Awake")
 
     lull.api.delete(f"/api/v1/namespaces/{workload.namespace}/pods/{pod['metadata']['name']}", gracePeriodSeconds=0)

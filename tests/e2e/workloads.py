@@ -98,12 +98,15 @@ class Maker:
         return workload
 
     def awake(self, name="web", node_port=False, change=lambda deployment: None, replicas=1, **options):
-        """Makes one whose pods run, and waits until they are Ready, and lull and every node's kube-proxy know."""
+        """Makes one whose pods run, and waits until they are Ready, and lull and every node's kube-proxy know. Only then it may be idle."""
+        idle = options.pop("idle", None)
         workload = self.begin(name, node_port, change, replicas, **options)
         workload.pods(replicas)
         workload.until_phase("Awake")
         for node in self.lull.cluster.nodes.values():
             up.await_true(lambda node=node: answers(node, workload.address), "the Service")
+        if idle:
+            workload.change({"idle": idle})
         return workload
 
     def begin(self, name="web", node_port=False, change=lambda deployment: None, replicas=0, **options):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Endpoints that do not answer, go away or come late, and daemons that end: what is held is given to another, and who asked notices nothing."""
 import errno
+import signal
 
 import pytest
 
@@ -134,6 +135,39 @@ def test_what_a_client_repeats_after_its_endpoint_is_gone_is_held(cluster, hold)
     holder.do("endpoints", 0, other.where(4))
 
     finish([attempt], 5)
+    assert attempt.error == 0
+
+
+def refusing_again(cluster, endpoint):
+    endpoint.revive()
+
+
+def gone(cluster, endpoint):
+    """Its neighbour tells of it once three requests for its link's address were not answered."""
+    endpoint.revive()
+    endpoint.namespace.ip("link set eth0 arp off")
+    cluster.node.ip("neigh flush dev here")
+
+
+@pytest.mark.parametrize("refusal, repeated", [(refusing_again, 4), (gone, 5)])
+def test_a_daemon_that_is_kept_from_its_work_lets_no_refusal_through(cluster, hold, refusal, repeated):
+    """What the client repeats meanwhile, each second, goes the way of the first."""
+    holder, endpoint = hold().sleep(service(4)), cluster.endpoints["here"]
+    [attempt] = begin_held(cluster, holder, 1)
+    endpoint.swallow()
+    holder.do("endpoints", 0, endpoint.where(4))
+    holder.stop_while(lambda: endpoint.addresses[4] in cluster.entries())
+
+    refusal(cluster, endpoint)
+    before = attempt.retransmissions
+    while attempt.under_way and attempt.retransmissions < before + repeated:
+        finish([attempt], 0.05)
+    assert attempt.under_way
+
+    endpoint.namespace.ip("link set eth0 arp on")
+    endpoint.listen()
+    holder.process.send_signal(signal.SIGCONT)
+    finish([attempt], 10)
     assert attempt.error == 0
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import threading
@@ -274,6 +275,17 @@ class Hold:
 
     def counter(self, name):
         return self.state()["counters"][name]
+
+    def stop_while(self, condition):
+        """Stops the process at a moment at which the condition holds."""
+        deadline = time.monotonic() + 10
+        while True:
+            self.process.send_signal(signal.SIGSTOP)
+            if condition():
+                return
+            self.process.send_signal(signal.SIGCONT)
+            assert time.monotonic() < deadline, "in vain"
+            time.sleep(0.005)
 
     def cpu_seconds(self):
         with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as stat:
