@@ -37,6 +37,7 @@ fuzz-kube-objects: $(BUILD)/tests/fuzz/fuzz_kube_objects
 		-artifact_prefix=$(BUILD)/tests/fuzz/ $(BUILD)/tests/fuzz/found-kube-objects tests/fuzz/corpus/kube_objects
 
 $(BUILD)/tests/fuzz/fuzz_kube_objects: tests/fuzz/fuzz_kube_objects.c $(wildcard src/kube/scale_to_zero*.[ch] src/policy/*.[ch]) \
+		src/kube/pod.c src/kube/pod_devices.c src/kube/pod_allocations.c src/kube/resource_claim.c src/kube/resource_slice.c \
 		src/kube/node_activity.c src/kube/fields.c src/kube/metadata.c src/kube/micro_time.c src/base/time.c src/base/address.c
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -o $@ $(filter %.c,$^) $(shell $(PKG_CONFIG) --cflags --libs yaml-0.1 jansson)
