@@ -169,6 +169,7 @@ static void without_the_option_nothing_is_watched_for_claims(void **state)
         sync_all(world);
         write_object(world, "", AWAKE);
         quoted_event(world->pods, "ADDED", POD("7", CLAIMING, ""));
+        quoted_event(world->pods, "MODIFIED", POD("8", CLAIMING, ""));
         run(&world->client);
         assert_null(find(&world->client, CLAIMS));
         assert_null(find(&world->client, SLICES));

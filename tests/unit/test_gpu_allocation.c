@@ -192,6 +192,22 @@ static void an_allocated_device_is_starting_then_unused_and_starting_again_once_
         world_end(&world);
 }
 
+static void what_a_tenants_rules_leave_out_is_the_watchs(void **state)
+{
+        struct world world;
+
+        world_begin(&world);
+        world.watch.rules = (struct gpu_rules){ .window_ns = 1, .unused_after_ns = 2, .stuck_after_ns = 3 };
+        gpu_tenant_set_rules(world.tenant, &(struct gpu_rules){ .window_ns = HOUR_NS });
+        assert_int_equal(world.tenant->rules.window_ns, HOUR_NS);
+        assert_int_equal(world.tenant->rules.unused_after_ns, 2);
+        assert_int_equal(world.tenant->rules.stuck_after_ns, 3);
+        gpu_tenant_set_rules(world.tenant, &(struct gpu_rules){ .unused_after_ns = 5, .stuck_after_ns = 6 });
+        assert_int_equal(world.tenant->rules.unused_after_ns, 5);
+        assert_int_equal(world.tenant->rules.stuck_after_ns, 6);
+        world_end(&world);
+}
+
 static void an_earlier_time_may_be_told(void **state)
 {
         struct gpu_allocation allocation = { .name = "nvidia.com/gpu", .count = 1, .since_ns = 1 };
@@ -312,6 +328,7 @@ int main(void)
                 cmocka_unit_test(opened_devices_are_compared_with_allocated_ones),
                 cmocka_unit_test(where_nobody_tells_of_allocations_nothing_differs),
                 cmocka_unit_test(an_allocated_device_is_starting_then_unused_and_starting_again_once_it_is_opened),
+                cmocka_unit_test(what_a_tenants_rules_leave_out_is_the_watchs),
                 cmocka_unit_test(an_earlier_time_may_be_told),
                 cmocka_unit_test(where_opens_cannot_be_seen_nothing_is_called_unused),
                 cmocka_unit_test(allocated_devices_cost_seconds_whether_they_are_open_or_not),
