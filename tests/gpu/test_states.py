@@ -129,13 +129,13 @@ def test_a_device_that_is_known_is_not_taken_for_another_that_is_open(gpus, cgro
 def test_a_device_at_full_load_without_work_and_at_little_power_is_stuck(node, gpus, cgroup):
     name = cgroup.path.name
 
-    def say(power):
-        gpus.say(f"device minor={FUSE} percent=100 power={power}")
-
-    say(400000)
     workload = Program(["/usr/bin/python3", WORKLOAD, "0", gpus.node(FUSE), gpus.library], cgroup)
-    assert workload.answer() == "ready\n"
+
+    def say(power):  # the process's share counts, should others have that device open
+        gpus.say(f"device minor={FUSE} percent=100 power={power}", f"process 0 {workload.process.pid} 100")
     try:
+        assert workload.answer() == "ready\n"
+        say(400000)
         control = Watcher(node, cgroup.path, "--stuck-after", "10s").start().control
 
         def seen():
