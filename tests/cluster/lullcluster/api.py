@@ -139,7 +139,7 @@ def key(item):
 
 def condition(item, kind):
     """The status of a condition: "True", "False", "Unknown" or None."""
-    for entry in item.get("status", {}).get("conditions", ()):
+    for entry in item.get("status", {}).get("conditions") or ():  # a definition that was just made has null
         if entry["type"] == kind:
             return entry["status"]
     return None
