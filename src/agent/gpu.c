@@ -104,19 +104,13 @@ void agent_policy_forget_gpu(struct agent_pod *pod)
 
 enum freshness { AS_KNOWN, AFRESH };
 
-static void say_unknown(struct gpu_standing *standing, unsigned devices, const char *reason)
-{
-        *standing = (struct gpu_standing){ .devices = devices, .verdict.state = GPU_UNKNOWN };
-        snprintf(standing->verdict.reason, sizeof(standing->verdict.reason), "%s", reason);
-}
-
 static void stand_unwatched(const struct agent_pod *pod, struct gpu_standing *ret_standing)
 {
         char reason[sizeof(ret_standing->verdict.reason)];
 
         snprintf(reason, sizeof(reason), "it has a GPU (%s), and this node's agent does not watch GPUs (start it with --gpu)",
                  pod->gpu_request);
-        say_unknown(ret_standing, pod->n_gpus, reason);
+        gpu_standing_unknown(pod->n_gpus, reason, ret_standing);
 }
 
 static void stand_pod(const struct agent_policy *policy, struct agent_pod *pod, enum freshness freshness,
@@ -127,16 +121,14 @@ static void stand_pod(const struct agent_policy *policy, struct agent_pod *pod, 
 
         if (pod->gpu && freshness == AFRESH) {
                 gpu_tenant_set_rules(pod->gpu, &rules);
-                standing.devices = gpu_tenant_judge(pod->gpu, &standing.verdict);
+                gpu_tenant_judge(pod->gpu, &standing);
         } else if (pod->gpu) {
-                standing.devices = gpu_tenant_known(pod->gpu, &standing.verdict);
+                gpu_tenant_known(pod->gpu, &standing);
         } else if (policy->node->gpu && pod->workload) {
-                say_unknown(&standing, 1, "it cannot be watched");
+                gpu_standing_unknown(1, "it cannot be watched", &standing);
         } else if (!policy->node->gpu && pod->n_gpus > 0) {
                 stand_unwatched(pod, &standing);
         }
-        if (pod->gpu)
-                standing.open = gpu_tenant_open_devices(pod->gpu);
         *ret_standing = standing;
 }
 
@@ -163,7 +155,7 @@ static int stand(const struct agent_policy *policy, enum freshness freshness, st
 static void stand_or_say_unknown(const struct agent_policy *policy, enum freshness freshness, struct gpu_standing *ret_standing)
 {
         if (stand(policy, freshness, ret_standing) < 0)
-                say_unknown(ret_standing, 1, "out of memory");
+                gpu_standing_unknown(1, "out of memory", ret_standing);
 }
 
 static enum node_gpu_state told_state(const struct gpu_standing *standing)

@@ -22,6 +22,14 @@ static bool is_at_rest(enum gpu_state state)
         return state == GPU_IDLE || state == GPU_UNUSED;
 }
 
+void gpu_standing_unknown(unsigned devices, const char *reason, struct gpu_standing *ret_standing)
+{
+        struct gpu_standing standing = { .devices = devices, .verdict.state = GPU_UNKNOWN };
+
+        snprintf(standing.verdict.reason, sizeof(standing.verdict.reason), "%s", reason);
+        *ret_standing = standing;
+}
+
 bool gpu_permits_sleep(const struct gpu_standing *standing, enum gpu_on_idle on_idle)
 {
         return standing->devices == 0 || (is_at_rest(standing->verdict.state) && may_give_back(standing, on_idle));

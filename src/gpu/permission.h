@@ -19,6 +19,9 @@ struct gpu_standing {               /* how a workload stands with its GPUs */
         struct gpu_verdict verdict; /* on all of them */
 };
 
+/* Of one that cannot be looked at. @devices is at least 1. */
+void gpu_standing_unknown(unsigned devices, const char *reason, struct gpu_standing *ret_standing);
+
 bool gpu_permits_sleep(const struct gpu_standing *standing, enum gpu_on_idle on_idle);
 
 /* Whether onIdle: Report is all that keeps it awake. */

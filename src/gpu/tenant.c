@@ -248,16 +248,7 @@ static void finish_use(struct gpu_tenant *tenant, struct gpu_use *use)
                 use->closed_since_ns = now_ns;
 }
 
-/* What was found changes what was known: who asks between two turns is not told the one beside the other. */
-static void step_if_changed(struct gpu_tenant *tenant, unsigned open_before)
-{
-        if (gpu_tenant_open_devices(tenant) == open_before)
-                return;
-        tenant_read(tenant);
-        tenant_step(tenant);
-}
-
-void tenant_look(struct gpu_tenant *tenant)
+bool tenant_look(struct gpu_tenant *tenant)
 {
         unsigned open_before = gpu_tenant_open_devices(tenant);
 
@@ -274,7 +265,12 @@ void tenant_look(struct gpu_tenant *tenant)
                 finish_use(tenant, &tenant->uses[i]);
         if (tenant->n_uses > 0)
                 begin_calls(tenant);
-        step_if_changed(tenant, open_before);
+        if (gpu_tenant_open_devices(tenant) == open_before)
+                return false;
+        /* Who asks between two turns is not told of a device beside the verdict of before. */
+        tenant_read(tenant);
+        tenant_step(tenant);
+        return true;
 }
 
 /* Bytes of io.stat, where the io controller is on: "8:0 rbytes=1 wbytes=2 ..." a line. */

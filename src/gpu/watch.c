@@ -368,29 +368,35 @@ int gpu_tenant_new(struct gpu_watch *watch, const struct gpu_tenant_config *conf
         return tenant_make(watch, config, false, ret_tenant);
 }
 
-unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict)
+void gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_standing *ret_standing)
+{
+        *ret_standing = (struct gpu_standing){
+                .devices = count_devices(tenant),
+                .open = gpu_tenant_open_devices(tenant),
+                .verdict = tenant->verdict,
+        };
+}
+
+void gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_standing *ret_standing)
 {
         struct gpu_watch *watch = tenant->watch;
+        struct gpu_standing standing;
 
-        if (!gpu_majors_any(&watch->majors) && !look_for_drivers(watch) && count_devices(tenant) == 0)
-                return 0;
+        if (!gpu_majors_any(&watch->majors) && !look_for_drivers(watch) && count_devices(tenant) == 0) {
+                *ret_standing = (struct gpu_standing){ 0 };
+                return;
+        }
         tenant_look(tenant);
         tenant_read(tenant);
         tenant_step(tenant);
-        *ret_verdict = tenant->verdict;
+        gpu_tenant_known(tenant, &standing);
         if (tenant->look_error < 0) {
-                ret_verdict->state = GPU_UNKNOWN;
-                snprintf(ret_verdict->reason, sizeof(ret_verdict->reason), "its processes could not be looked at: %s",
+                standing.devices = MAX(standing.devices, 1u);
+                standing.verdict.state = GPU_UNKNOWN;
+                snprintf(standing.verdict.reason, sizeof(standing.verdict.reason), "its processes could not be looked at: %s",
                          strerror(-tenant->look_error));
-                return MAX(count_devices(tenant), 1u);
         }
-        return count_devices(tenant);
-}
-
-unsigned gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict)
-{
-        *ret_verdict = tenant->verdict;
-        return count_devices(tenant);
+        *ret_standing = standing;
 }
 
 void gpu_watch_metrics(struct gpu_watch *watch, void (*each)(const struct gpu_tenant_metrics *metrics, void *userdata),

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "gpu/permission.h"
 #include "gpu/verdict.h"
 
 struct gpu_watch;
@@ -69,10 +70,10 @@ int gpu_tenant_set_allocations(struct gpu_tenant *tenant, const struct gpu_alloc
 /* How many devices that is, or -ENODATA where it is not known. */
 int gpu_tenant_allocated_devices(const struct gpu_tenant *tenant);
 
-/* Looks afresh. Returns how many devices it has: open, had since it was made a tenant, or allocated and not opened yet; 0 means that it
- * has nothing to do with a GPU, for certain. *ret_verdict, of all of them, is unknown where it could not be looked at, and then at least 1 is returned. */
-unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict);
-unsigned gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict); /* the same, as of the last look */
+/* Looks afresh. Its devices are those that are open, were so since it was made a tenant, or are allocated and not opened yet; none is for
+ * certain. Where it could not be looked at it is unknown, and has at least one. */
+void gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_standing *ret_standing);
+void gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_standing *ret_standing); /* the same, as of the last look */
 
 struct gpu_seconds {                  /* monotonic; device times time */
         double allocated;             /* or open */

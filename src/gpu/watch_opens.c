@@ -57,7 +57,6 @@ static void look_at(struct gpu_watch *watch, uint64_t id)
 {
         _cleanup_(freep) char *path = NULL, *cgroup = NULL;
         struct gpu_tenant *tenant;
-        unsigned before;
 
         if (cgroup_path_by_id(watch->cgroup_root, id, &path) < 0)
                 return; /* it is gone */
@@ -73,9 +72,7 @@ static void look_at(struct gpu_watch *watch, uint64_t id)
                 }
                 return;
         }
-        before = gpu_tenant_open_devices(tenant);
-        tenant_look(tenant);
-        if (gpu_tenant_open_devices(tenant) != before)
+        if (tenant_look(tenant))
                 watch_stir(watch);
 }
 

@@ -137,7 +137,7 @@ void tenant_forget_jobs(struct gpu_tenant *tenant);
 int tenant_make(struct gpu_watch *watch, const struct gpu_tenant_config *config, bool found, struct gpu_tenant **ret_tenant);
 bool tenant_has_pid(const struct gpu_tenant *tenant, pid_t pid);
 struct gpu_use *tenant_use(struct gpu_tenant *tenant, const struct gpu_device *device); /* NULL: none */
-void tenant_look(struct gpu_tenant *tenant);
+bool tenant_look(struct gpu_tenant *tenant); /* whether another number of devices is open than before */
 void tenant_read(struct gpu_tenant *tenant); /* its calls and CPU use */
 void tenant_step(struct gpu_tenant *tenant);
 

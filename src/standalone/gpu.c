@@ -75,20 +75,19 @@ double managed_gpu_saved_seconds(const struct managed *managed, uint64_t now_ns)
 static void look(struct managed *managed, struct gpu_standing *ret_standing)
 {
         struct gpu_rules rules = rules_of(managed);
-        struct gpu_standing standing = { 0 };
 
+        if (!managed->gpu) {
+                gpu_standing_unknown(1, "it cannot be watched", ret_standing);
+                return;
+        }
         gpu_tenant_set_rules(managed->gpu, &rules);
-        standing.devices = gpu_tenant_judge(managed->gpu, &standing.verdict);
-        standing.open = gpu_tenant_open_devices(managed->gpu);
-        *ret_standing = standing;
+        gpu_tenant_judge(managed->gpu, ret_standing);
 }
 
 bool managed_gpu_allows_sleep(struct managed *managed)
 {
         struct gpu_standing standing;
 
-        if (!managed->gpu)
-                return false;
         look(managed, &standing);
         return gpu_permits_sleep(&standing, managed->policy->idle.gpu.on_idle);
 }
@@ -110,12 +109,6 @@ void managed_judge_gpu(struct managed *managed)
 {
         struct gpu_standing standing;
 
-        if (!managed->gpu) {
-                managed->verdict.verdict = VERDICT_UNKNOWN;
-                managed->verdict.idle_ns = 0;
-                snprintf(managed->verdict.reason, sizeof(managed->verdict.reason), "its GPUs cannot be watched");
-                return;
-        }
         look(managed, &standing);
         tell_of_idleness(managed, &standing);
         gpu_judge_sleep(&standing, managed->policy->idle.gpu.on_idle, now_monotonic_ns(), &managed->verdict);
@@ -125,9 +118,7 @@ json_t *managed_gpu_json(const struct managed *managed)
 {
         struct gpu_standing standing = { 0 };
 
-        if (managed->gpu) {
-                standing.devices = gpu_tenant_known(managed->gpu, &standing.verdict);
-                standing.open = gpu_tenant_open_devices(managed->gpu);
-        }
+        if (managed->gpu)
+                gpu_tenant_known(managed->gpu, &standing);
         return gpu_standing_json(&standing, managed->policy->idle.gpu.on_idle);
 }

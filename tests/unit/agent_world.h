@@ -309,16 +309,15 @@ int gpu_tenant_set_allocations(struct gpu_tenant *tenant, const struct gpu_alloc
         return 0;
 }
 
-unsigned gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict)
+void gpu_tenant_judge(struct gpu_tenant *tenant, struct gpu_standing *ret_standing)
 {
         tenant->looks++;
-        return gpu_tenant_known(tenant, ret_verdict);
+        gpu_tenant_known(tenant, ret_standing);
 }
 
-unsigned gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_verdict *ret_verdict)
+void gpu_tenant_known(const struct gpu_tenant *tenant, struct gpu_standing *ret_standing)
 {
-        *ret_verdict = tenant->verdict;
-        return tenant->devices;
+        *ret_standing = (struct gpu_standing){ .devices = tenant->devices, .open = tenant->open, .verdict = tenant->verdict };
 }
 
 unsigned gpu_tenant_open_devices(const struct gpu_tenant *tenant)

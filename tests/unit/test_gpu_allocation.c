@@ -158,11 +158,12 @@ static void where_nobody_tells_of_allocations_nothing_differs(void **state)
 
 static enum gpu_state state_of(struct world *world)
 {
-        struct gpu_verdict verdict;
+        struct gpu_standing standing;
 
         tenant_step(world->tenant);
-        assert_int_equal(gpu_tenant_known(world->tenant, &verdict), world->tenant->n_uses + allotments_unopened(world->tenant));
-        return verdict.state;
+        gpu_tenant_known(world->tenant, &standing);
+        assert_int_equal(standing.devices, world->tenant->n_uses + allotments_unopened(world->tenant));
+        return standing.verdict.state;
 }
 
 static void an_allocated_device_is_starting_then_unused_and_starting_again_once_it_is_opened(void **state)
