@@ -63,6 +63,15 @@ char *field_copy(struct field_reader *reader, const json_t *parent, const char *
         return copy;
 }
 
+char *field_copy_needed(struct field_reader *reader, const json_t *parent, const char *key, const char *field)
+{
+        char *copy = field_copy(reader, parent, key, "", field);
+
+        if (copy && *copy == '\0')
+                field_fail(reader, -EBADMSG, field);
+        return copy;
+}
+
 bool field_bool(struct field_reader *reader, const json_t *parent, const char *key, bool otherwise, const char *field)
 {
         const json_t *value = json_object_get(parent, key);

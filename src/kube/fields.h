@@ -21,6 +21,8 @@ const json_t *field_array(struct field_reader *reader, const json_t *parent, con
 const char *field_text(struct field_reader *reader, const json_t *parent, const char *key, const char *field);     /* or NULL */
 /* A copy; of @otherwise when it is absent, and NULL when that is NULL. */
 char *field_copy(struct field_reader *reader, const json_t *parent, const char *key, const char *otherwise, const char *field);
+/* The same; a mistake when it is absent or empty. */
+char *field_copy_needed(struct field_reader *reader, const json_t *parent, const char *key, const char *field);
 bool field_bool(struct field_reader *reader, const json_t *parent, const char *key, bool otherwise, const char *field);
 /* Of 0 to @max. */
 uint32_t field_number(struct field_reader *reader, const json_t *parent, const char *key, uint32_t otherwise, uint32_t max,

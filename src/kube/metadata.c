@@ -19,13 +19,11 @@ int kube_metadata_read(const json_t *object, struct kube_metadata *ret_metadata,
         struct kube_metadata metadata = { 0 };
 
         metadata.namespace = field_copy(&reader, source, "namespace", "", "metadata.namespace");
-        metadata.name = field_copy(&reader, source, "name", NULL, "metadata.name");
+        metadata.name = field_copy_needed(&reader, source, "name", "metadata.name");
         metadata.uid = field_copy(&reader, source, "uid", "", "metadata.uid");
         metadata.resource_version = field_copy(&reader, source, "resourceVersion", "", "metadata.resourceVersion");
         metadata.generation = json_is_integer(generation) ? json_integer_value(generation) : 0;
         metadata.deleting = field_text(&reader, source, "deletionTimestamp", "metadata.deletionTimestamp") != NULL;
-        if (!metadata.name || *metadata.name == '\0')
-                field_fail(&reader, -EBADMSG, "metadata.name");
 
         if (reader.failed < 0) {
                 kube_metadata_done(&metadata);

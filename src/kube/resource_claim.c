@@ -19,15 +19,6 @@ struct kube_resource_claim *kube_resource_claim_free(struct kube_resource_claim 
         return NULL;
 }
 
-static char *needed_copy(struct field_reader *reader, const json_t *parent, const char *key, const char *field)
-{
-        char *copy = field_copy(reader, parent, key, "", field);
-
-        if (copy && *copy == '\0')
-                field_fail(reader, -EBADMSG, field);
-        return copy;
-}
-
 static void devices_read(struct field_reader *reader, const json_t *devices, struct kube_resource_claim *claim)
 {
         const char *field = "status.allocation.devices.results";
@@ -43,9 +34,9 @@ static void devices_read(struct field_reader *reader, const json_t *devices, str
                 if (field_bool(reader, entry, "adminAccess", false, "status.allocation.devices.results[].adminAccess"))
                         continue;
                 claim->n_devices++;
-                device->driver = needed_copy(reader, entry, "driver", "status.allocation.devices.results[].driver");
-                device->pool = needed_copy(reader, entry, "pool", "status.allocation.devices.results[].pool");
-                device->device = needed_copy(reader, entry, "device", "status.allocation.devices.results[].device");
+                device->driver = field_copy_needed(reader, entry, "driver", "status.allocation.devices.results[].driver");
+                device->pool = field_copy_needed(reader, entry, "pool", "status.allocation.devices.results[].pool");
+                device->device = field_copy_needed(reader, entry, "device", "status.allocation.devices.results[].device");
                 device->request = field_copy(reader, entry, "request", "", "status.allocation.devices.results[].request");
         }
 }

@@ -48,9 +48,7 @@ static void device_read(struct field_reader *reader, const json_t *source, const
 {
         const json_t *attributes = field_object(reader, source, "attributes", "spec.devices[].attributes");
 
-        device->name = field_copy(reader, source, "name", "", "spec.devices[].name");
-        if (device->name && *device->name == '\0')
-                field_fail(reader, -EBADMSG, "spec.devices[].name");
+        device->name = field_copy_needed(reader, source, "name", "spec.devices[].name");
         device->bus_id = attribute_copy(reader, attributes, bus_attribute);
         device->uuid = own_attribute_copy(reader, attributes, driver, "parentUUID");
         if (!device->uuid)
@@ -73,14 +71,10 @@ static void pool_read(struct field_reader *reader, const json_t *spec, struct ku
 {
         const json_t *pool = field_object(reader, spec, "pool", "spec.pool");
 
-        slice->driver = field_copy(reader, spec, "driver", "", "spec.driver");
-        slice->pool = field_copy(reader, pool, "name", "", "spec.pool.name");
+        slice->driver = field_copy_needed(reader, spec, "driver", "spec.driver");
+        slice->pool = field_copy_needed(reader, pool, "name", "spec.pool.name");
         slice->generation = field_integer(reader, pool, "generation", 0, "spec.pool.generation");
         slice->n_slices = field_integer(reader, pool, "resourceSliceCount", 0, "spec.pool.resourceSliceCount");
-        if (slice->driver && *slice->driver == '\0')
-                field_fail(reader, -EBADMSG, "spec.driver");
-        if (slice->pool && *slice->pool == '\0')
-                field_fail(reader, -EBADMSG, "spec.pool.name");
         if (slice->n_slices < 1)
                 field_fail(reader, -EBADMSG, "spec.pool.resourceSliceCount");
 }
