@@ -42,23 +42,6 @@ static uint64_t now_ns(void)
         return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static int read_head(int fd, char head[static HEAD_MAX])
-{
-        size_t length = 0;
-
-        while (length < HEAD_MAX - 1) {
-                ssize_t more = recv(fd, head + length, HEAD_MAX - 1 - length, 0);
-
-                if (more <= 0)
-                        return -1;
-                length += (size_t)more;
-                head[length] = '\0';
-                if (strstr(head, "\r\n\r\n"))
-                        return 0;
-        }
-        return -1;
-}
-
 static void remember(const char *head)
 {
         const char *agent = strstr(head, "User-Agent: kube-probe/");
@@ -127,7 +110,7 @@ static void *converse(void *argument)
         FILE *out = fdopen(connection->fd, "w");
         char head[HEAD_MAX];
 
-        while (read_head(connection->fd, head) == 0) {
+        while (read_request(connection->fd, head, sizeof(head)) == 0) {
                 remember(head);
                 answer(out, head, connection);
         }

@@ -18,27 +18,16 @@
 
 #include "serve.h"
 
-/* A request without a body ends at its first empty line; others are not for this server. Returns after how many milliseconds it is
- * to be answered, or -1. */
-static int read_request(int fd)
+/* Returns after how many milliseconds a request is to be answered, or -1 when there is no more. */
+static int read_delay(int fd)
 {
-        char buffer[8192];
+        char request[8192];
         int after_ms = 0;
-        size_t length = 0;
 
-        while (length < sizeof(buffer) - 1) {
-                ssize_t more = recv(fd, buffer + length, sizeof(buffer) - 1 - length, 0);
-
-                if (more <= 0)
-                        return -1;
-                length += (size_t)more;
-                buffer[length] = '\0';
-                if (!strstr(buffer, "\r\n\r\n"))
-                        continue;
-                sscanf(buffer, "GET /after/%d", &after_ms);
-                return after_ms;
-        }
-        return -1;
+        if (read_request(fd, request, sizeof(request)) < 0)
+                return -1;
+        sscanf(request, "GET /after/%d", &after_ms);
+        return after_ms;
 }
 
 static void peer_name(int fd, char *name, size_t size)
@@ -63,7 +52,7 @@ static void *converse(void *argument)
         peer_name(fd, peer, sizeof(peer));
         snprintf(body, sizeof(body), "%s %s\n", host ? host : "?", peer);
         snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
-        while ((after_ms = read_request(fd)) >= 0) {
+        while ((after_ms = read_delay(fd)) >= 0) {
                 usleep((useconds_t)after_ms * 1000);
                 if (send(fd, answer, strlen(answer), MSG_NOSIGNAL) < 0)
                         break;

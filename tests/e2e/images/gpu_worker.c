@@ -14,7 +14,6 @@
 #include <dlfcn.h>
 #include <err.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,6 +24,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "../../cluster/images/serve.h"
 
 typedef long (*driver_function)(long argument);
 typedef int (*get_proc_address)(const char *symbol, void **ret_function, int version, unsigned long flags, int *ret_status);
@@ -38,12 +39,6 @@ struct connection {
         struct worker *worker;
         int fd;
 };
-
-static void end(int number)
-{
-        (void)number;
-        _exit(0);
-}
 
 /* All that it has been given stay open until it ends. */
 static int open_devices(void)
@@ -157,24 +152,6 @@ static bool obey(struct worker *worker, const char *request)
         return true;
 }
 
-/* One without a body, which ends at its first empty line. */
-static int read_request(int fd, char *buffer, size_t size)
-{
-        size_t length = 0;
-
-        while (length < size - 1) {
-                ssize_t more = recv(fd, buffer + length, size - 1 - length, 0);
-
-                if (more <= 0)
-                        return -1;
-                length += (size_t)more;
-                buffer[length] = '\0';
-                if (strstr(buffer, "\r\n\r\n"))
-                        return 0;
-        }
-        return -1;
-}
-
 static void *converse(void *userdata)
 {
         struct connection *connection = userdata;
@@ -191,19 +168,6 @@ static void *converse(void *userdata)
         close(connection->fd);
         free(connection);
         return NULL;
-}
-
-static int listen_on(uint16_t port)
-{
-        struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_ANY_INIT };
-        int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-
-        if (fd < 0)
-                err(1, "socket");
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 || listen(fd, 4096) < 0)
-                err(1, "port %u", port);
-        return fd;
 }
 
 static void take(struct worker *worker, int listener)
@@ -229,7 +193,7 @@ int main(int argc, char **argv)
 
         if (argc != 2)
                 errx(2, "usage: gpu_worker PORT");
-        signal(SIGTERM, end); /* process 1 has no default action */
+        signal(SIGTERM, end);
         if (open_devices() > 0) {
                 load_driver(&worker);
                 begin(launch, &worker);

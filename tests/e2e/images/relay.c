@@ -16,13 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static struct sockaddr_in other;
+#include "../../cluster/images/serve.h"
 
-static void end(int number)
-{
-        (void)number;
-        _exit(0);
-}
+static struct sockaddr_in other;
 
 /* Returns whether there may be more. */
 static int pass_on(int from, int to)
@@ -54,19 +50,15 @@ static void *converse(void *argument)
 
 int main(int argc, char **argv)
 {
-        struct sockaddr_in any = { .sin_family = AF_INET };
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int fd;
 
         if (argc != 4)
                 errx(2, "usage: relay PORT ADDRESS PORT");
-        signal(SIGTERM, end); /* process 1 has no default action */
-        any.sin_port = htons((uint16_t)atoi(argv[1]));
+        signal(SIGTERM, end);
         other = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[3])) };
         if (inet_pton(AF_INET, argv[2], &other.sin_addr) != 1)
                 errx(2, "%s is no address", argv[2]);
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
-        if (fd < 0 || bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 || listen(fd, 1024) < 0)
-                err(1, "port %s", argv[1]);
+        fd = listen_on((uint16_t)atoi(argv[1]));
         for (;;) {
                 int connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
                 pthread_t thread;
