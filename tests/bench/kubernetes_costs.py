@@ -26,6 +26,7 @@ QUIET_SECONDS = 3  # without a request: what was begun is done
 QUIET_TIMEOUT = 60
 HOUR = 3600
 WARM_ROUNDS = 20
+SERVER_NODE = "n1"
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -220,8 +221,8 @@ def load(setting, address):
 
 def measure_warm(report, setting):
     """One pod with a policy that is awake, one without, both on the first CPU of the other node; the load comes from the second."""
-    managed = setting.with_lull("managed", PERIOD_1)
-    addresses = {"lull": managed.address, "none": setting.without_lull("none", PERIOD_1, replicas=1)}
+    managed = setting.with_lull("managed", PERIOD_1, node=SERVER_NODE)
+    addresses = {"lull": managed.address, "none": setting.without_lull("none", PERIOD_1, replicas=1, node=SERVER_NODE)}
     ask(setting.client, managed.address)
     until_let_go(setting, managed.name)
     for name in ("managed", "none"):

@@ -66,7 +66,7 @@ def ask(place, address, port=80, timeout=60):
 
 
 class ReadyWatch(threading.Thread):
-    """When the API says that a Service has a ready endpoint: begin it before the cause."""
+    """When the API says that a Service has a ready endpoint of the family that the clients here use: begin it before the cause."""
 
     def __init__(self, api, namespace, service):
         super().__init__(daemon=True)
@@ -79,7 +79,9 @@ class ReadyWatch(threading.Thread):
     def run(self):
         for event in self.api.watch(self.path, self.version, 60, **self.query):
             managed_by = event["object"]["metadata"].get("labels", {}).get("endpointslice.kubernetes.io/managed-by", "")
-            if event["type"] in ("ADDED", "MODIFIED") and managed_by.startswith("endpointslice-controller") and any(
+            if event["object"].get("addressType") != "IPv4" or not managed_by.startswith("endpointslice-controller"):
+                continue
+            if event["type"] in ("ADDED", "MODIFIED") and any(
                     endpoint["conditions"].get("ready") for endpoint in event["object"].get("endpoints") or ()):
                 self.moment = time.monotonic()
                 self.seen.set()
@@ -113,9 +115,10 @@ class Setting:
                    "period_seconds": app.period, **options}
         return objects.deployment(name, replicas, **options)
 
-    def with_lull(self, name, app, **policy):
+    def with_lull(self, name, app, node=None, **policy):
         """One that sleeps."""
-        made = self.maker(name, change=lambda deployment: deployment.update(spec=self.deployment(name, app)["spec"]), **policy)
+        spec = self.deployment(name, app, node=node)["spec"]
+        made = self.maker(name, change=lambda deployment: deployment.update(spec=spec), **policy)
         made.pods(0)
         return made
 
