@@ -67,14 +67,47 @@ void pointers_remove(struct pointers *pointers, const void *item)
                 }
 }
 
+static void is_due(struct subject *subject)
+{
+        subject->resolution_is_old = true;
+        subject_is_due(subject, false);
+}
+
 void area_is_due(struct area *area)
 {
         struct subject *subject;
 
         LIST_FOREACH(subject, &area->subjects, neighbours)
         {
-                subject->resolution_is_old = true;
-                subject_is_due(subject, false);
+                is_due(subject);
+        }
+}
+
+void area_target_is_due(struct area *area, const struct target_reference *reference)
+{
+        struct subject *subject;
+
+        LIST_FOREACH(subject, &area->subjects, neighbours)
+        {
+                if (subject->target && target_reference_equal(&subject->reference, reference))
+                        is_due(subject);
+        }
+}
+
+void area_selected_is_due(struct area *area, const struct kube_service *service)
+{
+        struct target_state target;
+        struct subject *subject;
+
+        LIST_FOREACH(subject, &area->subjects, neighbours)
+        {
+                const struct policy *policy = subject_known(subject)->object->policy;
+
+                if (!policy || !subject->target)
+                        continue;
+                target_read(subject->target, &target);
+                if (resolve_may_use(policy, &target, service))
+                        is_due(subject);
         }
 }
 
@@ -98,10 +131,8 @@ void area_service_is_due(struct area *area, const char *service)
 
         LIST_FOREACH(subject, &area->subjects, neighbours)
         {
-                if (!may_have(subject, service))
-                        continue;
-                subject->resolution_is_old = true;
-                subject_is_due(subject, false);
+                if (may_have(subject, service))
+                        is_due(subject);
         }
 }
 

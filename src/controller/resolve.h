@@ -84,5 +84,7 @@ struct resolution {
 
 /* Returns 0 or -ENOMEM. The caller owns *ret_resolution, to be freed with resolution_free(). */
 int resolve(const struct resolve_input *input, struct resolution **ret_resolution);
+/* Whether @service may make a difference to it: it is named, or selects the target's pods. What is not known may. */
+bool resolve_may_use(const struct policy *policy, const struct target_state *target, const struct kube_service *service);
 struct resolution *resolution_free(struct resolution *resolution);
 DEFINE_CLEANUP(struct resolution, resolution_free)

@@ -197,6 +197,20 @@ static int selecting_each(struct resolving *resolving, const struct kube_service
         return r;
 }
 
+bool resolve_may_use(const struct policy *policy, const struct target_state *target, const struct kube_service *service)
+{
+        char *const *names = policy->cluster.services;
+
+        for (size_t i = 0; names && names[i]; i++)
+                if (strcmp(names[i], service->metadata.name) == 0)
+                        return true;
+        if (names)
+                return false;
+        if (!target->pod_labels)
+                return true;
+        return service->selector && selector_match(service->selector, target->pod_labels, false) == MATCH;
+}
+
 int resolve_services(struct resolving *resolving)
 {
         const struct resolve_input *input = resolving->input;

@@ -65,8 +65,9 @@ static void policy_deleted(const char *key, void *value, void *userdata)
         if (!subject)
                 return;
         parking_keeper_forget(controller->parking, key);
+        if (subject->target)
+                area_target_is_due(area, &subject->reference); /* a younger policy of the same target is free now */
         subject_free(subject);
-        area_is_due(area); /* a younger policy of the same target is free now */
         area_forget_if_empty(userdata, area);
 }
 
@@ -109,7 +110,7 @@ static void service_added(const char *key, void *value, void *userdata)
         struct area *area = area_add(userdata, service->metadata.namespace, offsetof(struct area, services), value);
 
         if (area)
-                area_is_due(area);
+                area_selected_is_due(area, service);
 }
 
 static void service_deleted(const char *key, void *value, void *userdata)
@@ -119,7 +120,7 @@ static void service_deleted(const char *key, void *value, void *userdata)
 
         if (!area)
                 return;
-        area_is_due(area);
+        area_selected_is_due(area, service);
         area_remove(userdata, area, offsetof(struct area, services), value);
 }
 
@@ -365,13 +366,21 @@ static char *key_namespace(const char *key)
         return strndup(key, strcspn(key, "/"));
 }
 
+static void autoscaler_is_due(struct area *area, const struct autoscaler *autoscaler)
+{
+        if (autoscaler->target.name)
+                area_target_is_due(area, &autoscaler->target);
+        else
+                area_is_due(area);
+}
+
 static void autoscaler_added(const char *key, void *value, void *userdata)
 {
         _cleanup_(freep) char *namespace = key_namespace(key);
         struct area *area = namespace ? area_add(userdata, namespace, offsetof(struct area, autoscalers), value) : NULL;
 
         if (area)
-                area_is_due(area);
+                autoscaler_is_due(area, value);
 }
 
 static void autoscaler_deleted(const char *key, void *value, void *userdata)
@@ -381,7 +390,7 @@ static void autoscaler_deleted(const char *key, void *value, void *userdata)
 
         if (!area)
                 return;
-        area_is_due(area);
+        autoscaler_is_due(area, value);
         area_remove(userdata, area, offsetof(struct area, autoscalers), value);
 }
 

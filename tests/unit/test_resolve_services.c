@@ -243,6 +243,37 @@ static void a_target_that_cannot_be_scaled_is_told(void **state)
         fixture_done(&fixture);
 }
 
+/* What a change of a Service makes due is what it could make a difference to. */
+static void only_services_that_may_be_the_targets_matter(void **state)
+{
+        static const struct {
+                struct row row;
+                bool may;
+        } cases[] = {
+                { { .promise = "it selects the pods", .services = "[" SERVICE("web", HTTP) "]" }, true },
+                { { .promise = "it selects others", .services = "[" SERVICE("web", HTTP) "]", .labels = "{'app':'db'}" }, false },
+                { { .promise = "labels are not known", .services = "[" SERVICE("web", HTTP) "]", .labels = "" }, true },
+                { { .promise = "it is named, whatever it selects",
+                    .services = "[" SERVICE("web", HTTP) "]",
+                    .labels = "{'app':'db'}",
+                    .named = { "other", "web" } },
+                  true },
+                { { .promise = "others are named", .services = "[" SERVICE("web", HTTP) "]", .named = { "other" } }, false },
+                { { .promise = "it selects nothing",
+                    .services = "[{" META("web") ",'spec':{'clusterIPs':['10.0.0.1']," HTTP "}}]" },
+                  false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                struct fixture fixture;
+
+                fixture_fill(&fixture, &cases[i].row);
+                if (resolve_may_use(&fixture.policy, &fixture.target, fixture.services[0]) != cases[i].may)
+                        fail_msg("%s", cases[i].row.promise);
+                fixture_done(&fixture);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -251,6 +282,7 @@ int main(void)
                 cmocka_unit_test(too_many_frontends_forbid_sleep),
                 cmocka_unit_test(ports_with_names_are_remembered_at_zero_replicas),
                 cmocka_unit_test(a_target_that_cannot_be_scaled_is_told),
+                cmocka_unit_test(only_services_that_may_be_the_targets_matter),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
