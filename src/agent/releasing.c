@@ -31,6 +31,31 @@ static struct agent_endpoint *find(const struct agent_policy *policy, const stru
         return NULL;
 }
 
+/* The kubelet asks one address of a pod, and the answer stands for all: that of the other family may become known later only. */
+static bool is_same_pod(const struct agent_endpoint *a, const struct agent_endpoint *b)
+{
+        return a == b || (*a->pod_uid && strcmp(a->pod_uid, b->pod_uid) == 0);
+}
+
+static bool pod_has_passed(const struct agent_endpoint *endpoint)
+{
+        const struct agent_policy *policy = endpoint->policy;
+
+        for (size_t i = 0; i < policy->n_endpoints; i++)
+                if (is_same_pod(policy->endpoints[i], endpoint) && policy->endpoints[i]->passed)
+                        return true;
+        return false;
+}
+
+static void set_passed(const struct agent_endpoint *endpoint, bool passed)
+{
+        const struct agent_policy *policy = endpoint->policy;
+
+        for (size_t i = 0; i < policy->n_endpoints; i++)
+                if (is_same_pod(policy->endpoints[i], endpoint))
+                        policy->endpoints[i]->passed = passed;
+}
+
 static struct agent_endpoint *find_or_add(struct agent_policy *policy, const struct status_endpoint *settings)
 {
         struct agent_endpoint *endpoint = find(policy, settings);
@@ -47,6 +72,7 @@ static struct agent_endpoint *find_or_add(struct agent_policy *policy, const str
                 free(endpoint);
                 return NULL;
         }
+        endpoint->passed = pod_has_passed(endpoint);
         policy->endpoints[policy->n_endpoints++] = endpoint;
         agent_policy_reach(policy, WAKE_STEP_ENDPOINT, now_monotonic_ns());
         return endpoint;
@@ -131,13 +157,15 @@ static void on_passed(struct probe *probe, uint64_t at_ns, void *userdata)
         struct agent_policy *policy = endpoint->policy;
         char address[ADDRESS_TEXT_MAX];
 
-        endpoint->passed = true;
+        set_passed(endpoint, true);
         policy->node->counters.probes_passed++;
         agent_policy_reach(policy, WAKE_STEP_READY, at_ns);
         release_all(policy);
         event_log_add(policy->node->events, policy->name, "ProbePassed", "%s passed its readiness probe at attempt %llu",
                       address_format(&endpoint->address, address), (unsigned long long)probe_attempts(probe));
-        endpoint->probe = probe_free(endpoint->probe);
+        for (size_t i = 0; i < policy->n_endpoints; i++)
+                if (policy->endpoints[i]->passed)
+                        policy->endpoints[i]->probe = probe_free(policy->endpoints[i]->probe);
 }
 
 /* initialDelaySeconds counts from the container's start. */
@@ -182,7 +210,7 @@ static void follow_probe(struct agent_policy *policy, struct agent_endpoint *end
                   address_format(&endpoint->address, address), strerror(-r));
 }
 
-/* An endpoint that was Ready and no longer is has to pass anew. */
+/* A pod that was Ready and no longer is has to pass anew. */
 static void follow_endpoint(struct agent_policy *policy, const struct status_endpoint *settings)
 {
         struct agent_endpoint *endpoint = find_or_add(policy, settings);
@@ -191,7 +219,7 @@ static void follow_endpoint(struct agent_policy *policy, const struct status_end
                 return;
         endpoint->seen = true;
         if (endpoint->ready && !settings->ready)
-                endpoint->passed = false;
+                set_passed(endpoint, false);
         endpoint->ready = settings->ready;
         follow_probe(policy, endpoint, settings);
 }

@@ -21,11 +21,19 @@ struct candidate_port {
         uint16_t port;
 };
 
+/* Slices of two families or Services become ready one after another, and the pod did so before the first of them. */
+struct pod {
+        bool ready, serving, terminating; /* in any slice */
+        UT_hash_handle hh;
+        char uid[];
+};
+
 /* One address of one pod, over all slices that have it. */
 struct candidate {
         const struct kube_endpoint *endpoint; /* where it was seen first */
         const struct address *address;
-        bool ready, serving, terminating, foreign;
+        struct pod *pod;
+        bool foreign;
         struct candidate_port *ports;
         size_t n_ports;
         size_t turn; /* among those of its node and family that are as ready as it */
@@ -37,6 +45,7 @@ struct gathering {
         struct resolving *resolving;
         struct backend *backends;
         size_t n_backends;
+        struct pod *pods;
         struct candidate *candidates;
         size_t others, foreign; /* endpoints that are no pods; pods that are not the target's */
         size_t unplaced;        /* pods whose node is not told */
@@ -47,11 +56,16 @@ struct gathering {
 static void gathering_done(struct gathering *gathering)
 {
         struct candidate *candidate, *next;
+        struct pod *pod, *next_pod;
 
         HASH_ITER(hh, gathering->candidates, candidate, next) {
                 HASH_DEL(gathering->candidates, candidate);
                 free(candidate->ports);
                 free(candidate);
+        }
+        HASH_ITER(hh, gathering->pods, pod, next_pod) {
+                HASH_DEL(gathering->pods, pod);
+                free(pod);
         }
         for (size_t i = 0; i < gathering->n_backends; i++)
                 free(gathering->backends[i].name);
@@ -103,6 +117,27 @@ static const struct resolve_probe *probe_find(const struct resolve_input *input,
                 if (strcmp(input->probes[i].pod_uid, pod_uid) == 0)
                         return &input->probes[i];
         return NULL;
+}
+
+static int pod_get(struct gathering *gathering, const char *uid, struct pod **ret_pod)
+{
+        size_t length = strlen(uid);
+        struct pod *pod;
+
+        HASH_FIND(hh, gathering->pods, uid, length, pod);
+        if (!pod) {
+                pod = calloc(1, sizeof(*pod) + length);
+                if (!pod)
+                        return -ENOMEM;
+                memcpy(pod->uid, uid, length);
+                HASH_ADD(hh, gathering->pods, uid, length, pod);
+                if (!pod->hh.tbl) {
+                        free(pod);
+                        return -ENOMEM;
+                }
+        }
+        *ret_pod = pod;
+        return 0;
 }
 
 static int candidate_get(struct gathering *gathering, const struct kube_endpoint *endpoint, struct candidate **ret_candidate)
@@ -158,6 +193,7 @@ static int endpoint_gather(struct gathering *gathering, const struct kube_servic
                            const struct kube_endpoint *endpoint)
 {
         struct candidate *candidate;
+        struct pod *pod;
         int r;
 
         if (endpoint->n_addresses == 0)
@@ -167,12 +203,15 @@ static int endpoint_gather(struct gathering *gathering, const struct kube_servic
                 return 0;
         }
         r = candidate_get(gathering, endpoint, &candidate);
+        if (r >= 0)
+                r = pod_get(gathering, endpoint->pod_uid, &pod);
         if (r < 0)
                 return r;
+        candidate->pod = pod;
         /* With publishNotReadyAddresses "ready" is always true, and "serving" says whether the pod is. */
-        candidate->ready = candidate->ready || (service->publish_not_ready ? endpoint->serving : endpoint->ready);
-        candidate->serving = candidate->serving || endpoint->serving;
-        candidate->terminating = candidate->terminating || endpoint->terminating;
+        pod->ready = pod->ready || (service->publish_not_ready ? endpoint->serving : endpoint->ready);
+        pod->serving = pod->serving || endpoint->serving;
+        pod->terminating = pod->terminating || endpoint->terminating;
         for (size_t i = 0; r >= 0 && i < slice->n_ports; i++) {
                 struct backend *backend = backend_find(gathering, service, &slice->ports[i]);
 
@@ -217,7 +256,7 @@ static int compare_text(const char *a, const char *b)
 static int by_node(const void *a, const void *b)
 {
         const struct candidate *left = *(struct candidate *const *)a, *right = *(struct candidate *const *)b;
-        int difference = right->ready - left->ready;
+        int difference = right->pod->ready - left->pod->ready;
 
         if (difference == 0)
                 difference = compare_text(left->endpoint->node, right->endpoint->node);
@@ -232,8 +271,8 @@ static int by_turn(const void *a, const void *b)
 {
         const struct candidate *left = *(struct candidate *const *)a, *right = *(struct candidate *const *)b;
 
-        if (left->ready != right->ready)
-                return right->ready - left->ready;
+        if (left->pod->ready != right->pod->ready)
+                return right->pod->ready - left->pod->ready;
         if (left->turn != right->turn)
                 return left->turn < right->turn ? -1 : 1;
         return by_node(a, b);
@@ -246,7 +285,7 @@ static void candidates_order(struct candidate **list, size_t n)
         for (size_t i = 1; i < n; i++) {
                 const struct candidate *last = list[i - 1];
 
-                if (last->ready == list[i]->ready && compare_text(last->endpoint->node, list[i]->endpoint->node) == 0 &&
+                if (last->pod->ready == list[i]->pod->ready && compare_text(last->endpoint->node, list[i]->endpoint->node) == 0 &&
                     address_is_ipv4(last->address) == address_is_ipv4(list[i]->address))
                         list[i]->turn = last->turn + 1;
         }
@@ -286,7 +325,7 @@ static int endpoint_fill(const struct gathering *gathering, const struct candida
         int r = text_copy(candidate->endpoint->node, &endpoint->node);
 
         endpoint->address = *candidate->address;
-        endpoint->ready = candidate->ready;
+        endpoint->ready = candidate->pod->ready;
         if (r >= 0)
                 r = text_copy(candidate->endpoint->pod, &endpoint->pod);
         if (r >= 0)
@@ -311,9 +350,9 @@ static int endpoints_fill(struct gathering *gathering)
         if (!list)
                 return -ENOMEM;
         HASH_ITER(hh, gathering->candidates, candidate, next) {
-                if (candidate->terminating || candidate->foreign || leftovers_have(leftovers, candidate->endpoint->pod_uid))
+                if (candidate->pod->terminating || candidate->foreign || leftovers_have(leftovers, candidate->endpoint->pod_uid))
                         continue;
-                resolution->n_ready += candidate->ready;
+                resolution->n_ready += candidate->pod->ready;
                 list[n++] = candidate;
         }
         candidates_order(list, n);
@@ -331,7 +370,7 @@ static int endpoints_fill(struct gathering *gathering)
 /* A terminating pod may be at its last answers, as long as it says that it serves; one on a node that is gone does not. */
 static bool runs(const struct candidate *candidate)
 {
-        return !candidate->foreign && (!candidate->terminating || candidate->serving);
+        return !candidate->foreign && (!candidate->pod->terminating || candidate->pod->serving);
 }
 
 static int by_node_and_pod(const void *a, const void *b)
@@ -354,7 +393,7 @@ static int nodes_count(struct candidate *const *list, size_t n, struct resolutio
                 bool other_pod = other_node || strcmp(endpoint->pod_uid, last->pod_uid) != 0;
 
                 different += other_node;
-                resolution->n_pods += other_pod && !list[i]->terminating;
+                resolution->n_pods += other_pod && !list[i]->pod->terminating;
                 if (different > RESOLVE_NODES_MAX)
                         continue;
                 if (other_node) {

@@ -5,6 +5,9 @@
 #define WAKING "'phase':'Waking','holding':true,'epoch':1,"
 #define UNPROBED(address) ENDPOINT(address, "'ready':false")
 #define PROBED(address) ENDPOINT(address, "'ready':false," PROBE)
+#define PROBED_POD(address, uid)                                                                                                   \
+        "{'address':'" address "','node':'n2','pod':'web-1','podUID':'" uid                                                        \
+        "','ports':[{'backend':'web/http','port':8080,'protocol':'TCP'}],'ready':false," PROBE "}"
 #define IS_READY(address) ENDPOINT(address, "'ready':true," PROBE)
 
 static size_t probes(const struct world *world)
@@ -54,6 +57,35 @@ static void an_endpoint_is_released_to_as_soon_as_it_passes_its_probe(void **sta
         assert_int_equal(holding_of(world)->n_endpoints[0], 1);
         assert_int_equal(probes(world), 1);
         assert_true(policy_of(world, "shop/web")->n_endpoints == 2);
+}
+
+/* Slices of two families are written one after the other. */
+static void what_one_address_of_a_pod_passes_all_of_them_have_passed(void **state)
+{
+        struct world *world = *state;
+
+        waking(world, "", WAKING "'endpoints':[" PROBED_POD("fd01::1", "p") "]");
+        pass(world, "fd01::1");
+        assert_int_equal(holding_of(world)->n_endpoints[0], 0);
+
+        write_object(world, "",
+                     WAKING "'endpoints':[" PROBED_POD("fd01::1", "p") "," PROBED_POD("10.1.0.1", "p") "," PROBED("10.1.0.2") "]");
+
+        assert_int_equal(holding_of(world)->n_endpoints[0], 1);
+        assert_int_equal(probes(world), 1);
+}
+
+static void when_one_address_passes_the_others_are_not_probed_any_longer(void **state)
+{
+        struct world *world = *state;
+
+        waking(world, "", WAKING "'endpoints':[" PROBED_POD("fd01::1", "p") "," PROBED_POD("10.1.0.1", "p") "]");
+        assert_int_equal(probes(world), 2);
+
+        pass(world, "fd01::1");
+
+        assert_int_equal(holding_of(world)->n_endpoints[0], 1);
+        assert_int_equal(probes(world), 0);
 }
 
 static void an_endpoint_that_was_ready_and_is_not_any_more_has_to_pass_anew(void **state)
@@ -207,6 +239,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 WORLD_TEST(an_endpoint_is_released_to_as_soon_as_it_passes_its_probe),
+                WORLD_TEST(what_one_address_of_a_pod_passes_all_of_them_have_passed),
+                WORLD_TEST(when_one_address_passes_the_others_are_not_probed_any_longer),
                 WORLD_TEST(an_endpoint_that_was_ready_and_is_not_any_more_has_to_pass_anew),
                 WORLD_TEST(an_endpoint_that_passed_stays_until_the_kubelet_says_so_too),
                 WORLD_TEST(an_endpoint_that_is_gone_is_neither_probed_nor_released_to),

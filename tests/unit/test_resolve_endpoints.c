@@ -53,6 +53,11 @@ static void slices_become_endpoints(void **state)
                   .slices = "[" SLICE("b", "web", HTTP_8080, POD("fd01::1", A, "n1", READY)) "," SLICE(
                           "a", "web", HTTP_8080, POD("10.1.0.1", A, "n1", READY)) "]",
                   .endpoints = "10.1.0.1 " A " n1 ready web/http=8080\nfd01::1 " A " n1 ready web/http=8080\n" },
+                { .promise = "a pod is ready in both families as soon as one slice says so",
+                  .services = "[" SERVICE("web", HTTP) "]",
+                  .slices = "[" SLICE("a", "web", HTTP_8080, POD("10.1.0.1", A, "n1", "'ready':false,'serving':false")) "," SLICE(
+                          "b", "web", HTTP_8080, POD("fd01::1", A, "n1", READY)) "]",
+                  .endpoints = "10.1.0.1 " A " n1 ready web/http=8080\nfd01::1 " A " n1 ready web/http=8080\n" },
                 { .promise = "our own slices, those of other Services, and host names are none",
                   .services = "[" SERVICE("web", HTTP) "]",
                   .slices =
