@@ -229,9 +229,14 @@ static void note_decision(struct subject *subject, const struct decision *decisi
 /* One thing at a time: what has to come first is looked at first. */
 static bool carry_out(struct subject *subject, const struct decide_input *input, const struct decision *decision)
 {
-        bool parked = park_write(subject, decision);
-        bool scales = decision->scale == SCALE_UP || (decision->scale == SCALE_DOWN && parked);
+        bool parked, scales;
 
+        /* Clients wait for what agents read there; what is parked no longer can wait for the answer. */
+        if (subject->machine.phase == PHASE_WAKING && decision->scale == SCALE_NOT && decision->write &&
+            status_write(subject, input, decision))
+                return true;
+        parked = park_write(subject, decision);
+        scales = decision->scale == SCALE_UP || (decision->scale == SCALE_DOWN && parked);
         /* What agents are to hold once nobody answers, they are told before, and acknowledge. */
         if (decision->scale == SCALE_DOWN && decision->write && status_write(subject, input, decision))
                 return true;

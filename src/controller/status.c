@@ -201,7 +201,8 @@ static bool patch_send(struct subject *subject, const json_t *patch, enum kube_p
 bool status_write(struct subject *subject, const struct decide_input *input, const struct decision *decision)
 {
         _cleanup_(json_decrefp) json_t *patch = NULL;
-        bool urgent = decision->changed && (decision->machine.phase == PHASE_WAKING || decision->machine.phase == PHASE_AWAKE);
+        /* While it wakes, clients wait for the endpoints. */
+        bool urgent = decision->machine.phase == PHASE_WAKING || (decision->changed && decision->machine.phase == PHASE_AWAKE);
         struct draft draft;
 
         draft_fill(&draft, subject, input, decision);
