@@ -48,6 +48,16 @@ static enum holding_masquerade masquerade_of(const struct status_frontend *front
         return MASQUERADE_OUTSIDERS;
 }
 
+/* The index of the first frontend that has the same. */
+static uint32_t backend_number(const struct hold_plan *plan, const char *backend)
+{
+        uint32_t number = 0;
+
+        while (number < plan->n_frontends && strcmp(plan->backends[number], backend) != 0)
+                number++;
+        return number;
+}
+
 static int frontend_add(struct hold_plan *plan, const struct status_frontend *frontend)
 {
         struct prefix *ranges;
@@ -65,6 +75,8 @@ static int frontend_add(struct hold_plan *plan, const struct status_frontend *fr
                 .n_source_ranges = frontend->n_source_ranges,
                 .local = frontend->local,
                 .affinity = frontend->affinity,
+                .parking = frontend->origin == FRONTEND_PARKING,
+                .backend = backend_number(plan, backend),
                 .masquerade = masquerade_of(frontend),
         };
         return 0;
@@ -182,7 +194,7 @@ static bool prefixes_equal(const struct prefix *a, size_t n_a, const struct pref
 
 static bool services_equal(const struct holding_service *a, const struct holding_service *b)
 {
-        return a->local == b->local && a->affinity == b->affinity && a->masquerade == b->masquerade &&
+        return a->local == b->local && a->affinity == b->affinity && a->parking == b->parking && a->masquerade == b->masquerade &&
                prefixes_equal(a->source_ranges, a->n_source_ranges, b->source_ranges, b->n_source_ranges);
 }
 

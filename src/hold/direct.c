@@ -105,12 +105,29 @@ static void set_answers(struct hold *hold, const struct parked_flow *flow, const
                 (void)bpf_map_update_elem(map, &other, value, BPF_ANY);
 }
 
-static void watch_answers(struct hold *hold, struct parked_flow *flow, const struct conntrack_entry *entry, uint64_t now_ns)
+static void watch_answers(struct hold *hold, struct parked_flow *flow, const struct flow *answer, uint64_t now_ns)
 {
         struct lull_answer value = { .flow = flow->key, .slot = frontend_of(flow)->slot, .expiry_ns = now_ns + ANSWERS_NS };
 
-        flow->answer = flow_to_wire(&entry->reply);
+        flow->answer = flow_to_wire(answer);
         set_answers(hold, flow, &value);
+}
+
+/* A data plane that knows an endpoint may lead to a parking port of this host all the same, where nobody listens and no hook sees what
+ * has been translated: only its refusal tells. */
+static void watch_parking(struct hold *hold, struct parked_flow *flow, uint64_t now_ns)
+{
+        struct flow answer = flow_from_wire(&flow->key);
+        const struct held_frontend *parking = translated_parking(frontend_of(flow), address_is_ipv4(&answer.destination));
+
+        if (!parking)
+                return;
+
+        answer.destination = answer.source;
+        answer.destination_port = answer.source_port;
+        answer.source = parking->frontend.address;
+        answer.source_port = parking->frontend.port;
+        watch_answers(hold, flow, &answer, now_ns);
 }
 
 static void expect_late_answers(struct hold *hold, const struct parked_flow *flow)
@@ -208,7 +225,7 @@ int direct_give(struct hold *hold, struct parked_flow *flow, struct endpoint *en
                 (void)given_add(hold->translation->given, frontend, &readable, &translation);
 
         endpoint = endpoints_find(&frontend->translated->endpoints, &entry.reply.source, entry.reply.source_port) ?: endpoint;
-        watch_answers(hold, flow, &entry, now_ns);
+        watch_answers(hold, flow, &entry.reply, now_ns);
         send_first(hold, flow, endpoint, now_ns);
         return 0;
 }
@@ -216,6 +233,7 @@ int direct_give(struct hold *hold, struct parked_flow *flow, struct endpoint *en
 void direct_pass(struct hold *hold, struct parked_flow *flow, uint64_t now_ns)
 {
         direct_delete_entry(hold, flow); /* of a release that came to nothing */
+        watch_parking(hold, flow, now_ns);
         send_first(hold, flow, &frontend_of(flow)->translated->plane, now_ns);
 }
 
@@ -231,7 +249,10 @@ static void on_answer(struct hold *hold, struct parked_flow *flow, uint64_t now_
 static void on_refusal(struct hold *hold, struct parked_flow *flow, uint64_t now_ns)
 {
         hold->counters[DAEMON_REINJECTED_OTHER_ENDPOINT]++;
-        endpoint_failed(flow->endpoint, now_ns);
+        if (is_plane(flow)) /* which may lead the next one elsewhere */
+                endpoint_rest(flow->endpoint, now_ns);
+        else
+                endpoint_failed(flow->endpoint, now_ns);
         take_back(hold, flow);
 }
 

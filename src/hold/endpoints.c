@@ -44,6 +44,11 @@ void endpoint_failed(struct endpoint *endpoint, uint64_t now_ns)
         endpoint->resting_ns = now_ns + endpoint->rest_ns;
 }
 
+void endpoint_rest(struct endpoint *endpoint, uint64_t now_ns)
+{
+        endpoint->resting_ns = now_ns + ENDPOINT_REST_NS;
+}
+
 struct endpoint *endpoints_find(const struct endpoints *endpoints, const struct address *address, uint16_t port)
 {
         struct endpoint *endpoint;

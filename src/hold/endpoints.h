@@ -49,6 +49,7 @@ void endpoint_given(struct endpoint *endpoint, uint64_t now_ns);
 void endpoint_answered(struct endpoint *endpoint, uint64_t now_ns);
 void endpoint_silent(struct endpoint *endpoint);
 void endpoint_failed(struct endpoint *endpoint, uint64_t now_ns);
+void endpoint_rest(struct endpoint *endpoint, uint64_t now_ns); /* once, for ENDPOINT_REST_NS, whatever came before */
 
 /* Makes @endpoints those of @at. Those that are no longer among them are moved to @gone, for the caller to empty and free. Returns 0 or
  * -ENOMEM, and then nothing has changed. */

@@ -82,6 +82,8 @@ struct holding_service {                    /* what a translated frontend has be
         size_t n_source_ranges;
         bool local;    /* endpoints on this node only */
         bool affinity; /* only the data plane knows which endpoint a client belongs to */
+        bool parking;  /* a parking port: data planes lead others' flows to it until they know better, and none leads its own on */
+        uint32_t backend; /* a number: whose flows are led to the parking ports of the same one */
         enum holding_masquerade masquerade;
 };
 

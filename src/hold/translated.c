@@ -175,6 +175,8 @@ int translated_new(const struct holding_service *service, struct translated **re
 
         translated->local = service->local;
         translated->affinity = service->affinity;
+        translated->parking = service->parking;
+        translated->backend = service->backend;
         translated->masquerade = service->masquerade;
         *ret_translated = TAKE_PTR(translated);
         return 0;
@@ -232,9 +234,9 @@ static void choose_way(struct held_frontend *frontend)
         struct translation *translation = frontend->holding->hold->translation;
         struct translated *translated = frontend->translated;
 
-        if (translation->wait)
+        if (translation->wait && !translated->parking)
                 translated->way = WAY_CONFIGURED;
-        else if (translated->affinity)
+        else if (translated->affinity && !translated->parking)
                 translated->way = WAY_AFFINITY;
         else if (translated->way != WAY_REFUSED)
                 translated->way = nat_works(translation, is_ipv4(frontend)) ? WAY_DIRECT : WAY_NO_NAT;
@@ -265,7 +267,8 @@ static bool has_usable(const struct held_frontend *frontend)
 
 static bool can_be_probed(const struct held_frontend *frontend)
 {
-        return frontend->frontend.protocol == IPPROTO_TCP && !frontend->translated->probe.unable && has_usable(frontend);
+        return frontend->frontend.protocol == IPPROTO_TCP && !frontend->translated->parking &&
+               !frontend->translated->probe.unable && has_usable(frontend);
 }
 
 /* What is true of the others, which one transaction programs with it; *ret_any: whether there are any to go by. */
@@ -286,6 +289,7 @@ static bool others_are_proven(const struct held_frontend *frontend, bool *ret_an
         return *ret_any && proven;
 }
 
+/* A parking port is needed for as long as it is there: others' data planes may lead to it when this one's does not any more. */
 bool translated_is_settled(const struct held_frontend *frontend, uint64_t now_ns)
 {
         uint64_t expected_ns = frontend->holding->expected_ns;
@@ -293,13 +297,27 @@ bool translated_is_settled(const struct held_frontend *frontend, uint64_t now_ns
 
         if (frontend->translated->proven)
                 return true;
-        if (!can_be_probed(frontend)) {
+        if (!frontend->translated->parking && !can_be_probed(frontend)) {
                 if (others_are_proven(frontend, &any))
                         return true;
                 if (!any && expected_ns > 0)
                         return now_ns >= expected_ns + UNTOLD_NS;
         }
         return expected_ns > 0 && now_ns >= expected_ns + UNPROVEN_MAX_NS;
+}
+
+const struct held_frontend *translated_parking(const struct held_frontend *frontend, bool ipv4)
+{
+        const struct holding *holding = frontend->holding;
+
+        for (size_t i = 0; i < holding->n_frontends; i++) {
+                const struct held_frontend *other = &holding->frontends[i];
+
+                if (other->translated->parking && other->translated->backend == frontend->translated->backend &&
+                    other->frontend.protocol == frontend->frontend.protocol && address_is_ipv4(&other->frontend.address) == ipv4)
+                        return other;
+        }
+        return NULL;
 }
 
 enum attempt {
@@ -417,7 +435,8 @@ static bool wants_proof(const struct held_frontend *frontend)
 {
         const struct translated *translated = frontend->translated;
 
-        return !translated->proven && (translated->way != WAY_DIRECT || frontend->holding->expected_ns > 0) && has_usable(frontend);
+        return !translated->proven && !translated->parking &&
+               (translated->way != WAY_DIRECT || frontend->holding->expected_ns > 0) && has_usable(frontend);
 }
 
 bool translated_run(struct held_frontend *frontend)

@@ -41,7 +41,8 @@ enum translated_way {
 };
 
 struct translated { /* one a frontend */
-        bool local, affinity;
+        bool local, affinity, parking;
+        uint32_t backend;
         enum holding_masquerade masquerade;
         struct prefix *source_ranges;
         size_t n_source_ranges;
@@ -66,6 +67,8 @@ DEFINE_CLEANUP(struct translated, translated_free)
 /* Its endpoints are no more known, nor the data plane proven; what is in flight waits again. */
 void translated_reset(struct held_frontend *frontend);
 int translated_set_endpoints(struct held_frontend *frontend, const struct holding_endpoint *endpoints, size_t n_endpoints);
+/* Where on this host a data plane that does not know the endpoints yet leads @frontend's flows of that family; NULL: nowhere. */
+const struct held_frontend *translated_parking(const struct held_frontend *frontend, bool ipv4);
 /* Observes, probes and releases. Returns whether it stopped for the event loop's sake only. */
 bool translated_run(struct held_frontend *frontend);
 /* When to run again, were nothing to happen; UINT64_MAX: not at all. */

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is left to the data plane: flows that it must decide on, and the holding's end once it is proven to serve."""
+import socket
 import time
 
 import pytest
 
 from machine.client import finish
-from translated import FAMILIES, PORT, SERVICE, assert_greeted, assert_served, begin_held, node_port, pod_address, service
+from translated import (FAMILIES, PARKING_PORT, PORT, SERVICE, assert_greeted, assert_served, begin_held, node_port, parking, pod_address,
+                        service)
 
 
 @pytest.mark.parametrize("option, word, state", [("wait", "", "data-plane-configured"), ("", "affinity", "data-plane-affinity")])
@@ -24,6 +26,74 @@ def test_flows_wait_for_the_data_plane_where_that_must_decide(cluster, hold, opt
     assert len(endpoint.peers) == 2  # the probes were none of its business
     assert holder.counter("released/data-plane") == 2
     assert holder.counter("released/direct") == 0
+
+
+@pytest.mark.parametrize("option, word", [("wait", ""), ("", "affinity")])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_flow_that_the_data_plane_leads_to_a_parking_port_is_not_refused(cluster, hold, option, word, family):
+    """For about a second kube-proxy may know the pods, and yet not that nobody parks any more."""
+    holder, endpoint = hold(option).sleep(service(family, word), parking(family)), cluster.endpoints["there"]
+    attempts = [cluster.clients[client].begin(PORT, family) for client in ["client", "node"] * 10]
+    holder.await_parked(20)
+    endpoint.listen(family)
+    for index in range(2):
+        holder.do("endpoints", index, endpoint.where(family))
+
+    cluster.program(endpoint, family, parked=2)
+
+    holder.await_state(lambda state: state["counters"]["held/refusal"] >= 5)
+    cluster.program(endpoint, family)
+    assert_greeted(attempts)
+    assert holder.counter("released/data-plane") == 20
+
+
+def test_a_datagram_that_the_data_plane_leads_to_a_parking_port_is_not_refused(cluster, hold):
+    holder, endpoint = hold("wait").sleep(service(4, protocol="udp"), parking(4, "udp")), cluster.endpoints["there"]
+    server, client = endpoint.udp(), cluster.clients["client"].udp(PORT)
+    client.send(b"question")
+    holder.await_parked(1)
+    for index in range(2):
+        holder.do("endpoints", index, endpoint.where(4))
+    cluster.program(endpoint, protocol="udp", parked=1000)
+
+    holder.do("expect")
+
+    holder.await_state(lambda state: state["counters"]["held/refusal"] >= 3)
+    cluster.program(endpoint, protocol="udp")
+    assert server.recv(100) == b"question"
+    assert client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+
+
+@pytest.mark.parametrize("option, word", [("wait", ""), ("", "affinity")])
+def test_what_is_led_to_a_parking_port_is_given_an_endpoint_whatever_else_is_configured(cluster, hold, option, word):
+    holder, endpoint = hold(option).sleep(service(4, word), parking(4) + f" {word}"), cluster.endpoints["there"]
+    attempt = cluster.clients["outside"].begin(PARKING_PORT)
+    holder.await_parked(1)
+    endpoint.listen()
+
+    for index in range(2):
+        holder.do("endpoints", index, endpoint.where(4))
+
+    assert_served([attempt])
+    assert holder.counter("released/direct") == 1
+
+
+def test_parking_ports_are_served_for_as_long_as_they_are_there(cluster, hold):
+    """Another node's data plane may learn later than this one's."""
+    holder, endpoint = hold("wait").sleep(service(4), parking(4)), cluster.endpoints["there"]
+    attempt = cluster.clients["client"].begin(PORT)
+    holder.await_parked(1)
+    endpoint.listen()
+    for index in range(2):
+        holder.do("endpoints", index, endpoint.where(4))
+    holder.do("expect")
+
+    cluster.program(endpoint)
+
+    assert_served([attempt])
+    holder.await_parked(0)
+    assert holder.state()["attached"]
+    assert_served([cluster.clients["outside"].begin(PARKING_PORT)])
 
 
 def test_many_flows_go_on_at_a_bearable_pace_once_the_data_plane_is_proven(cluster, hold):

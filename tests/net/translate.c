@@ -5,7 +5,7 @@
  *
  *     from PREFIX                                          who may wake
  *     timeout MILLISECONDS
- *     frontend FRONTEND [local] [affinity] [masquerade|as-it-is] [range=PREFIX]...
+ *     frontend FRONTEND [local] [affinity] [parking] [masquerade|as-it-is] [range=PREFIX]...
  *     start                                                holds all of these; "stop" ends that
  *     endpoints INDEX [here|there ADDRESS PORT]...
  *     expect                                               a data plane that knows an endpoint
@@ -107,6 +107,7 @@ static void add_frontend(struct tool *tool, char **words)
         for (words++; *words; words++) {
                 service->local |= strcmp(*words, "local") == 0;
                 service->affinity |= strcmp(*words, "affinity") == 0;
+                service->parking |= strcmp(*words, "parking") == 0;
                 if (strcmp(*words, "masquerade") == 0)
                         service->masquerade = MASQUERADE_ALL;
                 if (strcmp(*words, "as-it-is") == 0)

@@ -22,7 +22,7 @@ PODS = {4: "10.244.0.0/16", 6: "fd44::/16"}
 NODE = {4: "192.0.2.11", 6: "2001:db8::11"}
 NODE_2 = {4: "192.0.2.12", 6: "2001:db8::12"}
 OUTSIDE = {4: "198.51.100.2", 6: "2001:db8:2::2"}
-PORT, NODE_PORT, POD_PORT = 80, 30080, 8080
+PORT, NODE_PORT, POD_PORT, PARKING_PORT = 80, 30080, 8080, 42521
 LISTEN = {4: "0.0.0.0", 6: "::"}
 FAMILIES = [4, 6]
 
@@ -44,6 +44,10 @@ def service(family, *words, protocol="tcp"):
 
 def node_port(*words):
     return " ".join([f"tcp/0.0.0.0:{NODE_PORT}", *words])
+
+
+def parking(family, protocol="tcp"):
+    return f"{protocol}/{text(NODE[family], PARKING_PORT)} parking masquerade"
 
 
 def begin_held(cluster, holder, count, client="client", port=PORT, family=4):
@@ -201,11 +205,18 @@ class Cluster:
     def stop_proxy(self):
         self.node.run("nft", "flush ruleset")
 
-    def program(self, endpoint, family=4, protocol="tcp"):
-        """What kube-proxy does at its next sync."""
+    def program(self, endpoint, family=4, protocol="tcp", parked=0):
+        """What kube-proxy does at its next sync. @parked: beside so many endpoints that are this node's parking port."""
         table, to = "ip" if family == 4 else "ip6", text(endpoint.addresses[family], POD_PORT)
-        rules = [f"add rule {table} proxy services {table} daddr {SERVICE[family]} {protocol} dport {PORT} dnat to {to}",
-                 f"add rule {table} proxy services fib daddr type local {protocol} dport {NODE_PORT} meta mark set 0x4000 dnat to {to}"]
+        if parked:
+            places = [f"{endpoint.addresses[family]} . {POD_PORT}"] + [f"{NODE[family]} . {PARKING_PORT}"] * parked
+            to = f"numgen random mod {1 + parked} map {{ {', '.join(f'{number} : {place}' for number, place in enumerate(places))} }}"
+            to = f"{table} to {to}"
+        else:
+            to = f"to {to}"
+        rules = [f"flush chain {table} proxy services",
+                 f"add rule {table} proxy services {table} daddr {SERVICE[family]} {protocol} dport {PORT} dnat {to}",
+                 f"add rule {table} proxy services fib daddr type local {protocol} dport {NODE_PORT} meta mark set 0x4000 dnat {to}"]
         self.node.run("nft", "-f", "-", input="\n".join(rules) + "\n")
 
     def entries(self):

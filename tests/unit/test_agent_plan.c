@@ -66,6 +66,27 @@ static void a_parking_frontend_is_held_on_its_own_node_only(void **state)
         assert_int_equal(here->hold_timeout_ns, 9);
 }
 
+static void a_frontend_knows_the_parking_port_of_its_own_backend(void **state)
+{
+        struct status_frontend frontends[] = {
+                frontend("tcp/10.0.0.1:80", FRONTEND_CLUSTER_IP),
+                frontend("tcp/10.0.0.1:81", FRONTEND_CLUSTER_IP),
+                frontend("tcp/192.0.2.1:42001", FRONTEND_PARKING),
+                frontend("tcp/192.0.2.1:42000", FRONTEND_PARKING),
+        };
+        struct policy policy = { 0 };
+        _cleanup_(hold_plan_freep) struct hold_plan *here = NULL;
+
+        frontends[1].backend = frontends[2].backend = (char *)"web/metrics";
+        here = plan(frontends, ELEMENTSOF(frontends), &policy, (struct scale_to_zero_status){ 0 });
+
+        for (size_t i = 0; i < ELEMENTSOF(frontends); i++)
+                assert_int_equal(here->services[i].parking, i >= 2);
+        assert_int_equal(here->services[2].backend, here->services[1].backend);
+        assert_int_equal(here->services[3].backend, here->services[0].backend);
+        assert_int_not_equal(here->services[0].backend, here->services[1].backend);
+}
+
 static void what_comes_from_outside_is_masqueraded_unless_its_policy_is_local(void **state)
 {
         struct status_frontend frontends[] = {
@@ -182,6 +203,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_parking_frontend_is_held_on_its_own_node_only),
+                cmocka_unit_test(a_frontend_knows_the_parking_port_of_its_own_backend),
                 cmocka_unit_test(what_comes_from_outside_is_masqueraded_unless_its_policy_is_local),
                 cmocka_unit_test(a_port_to_ignore_is_one_of_the_pods),
                 cmocka_unit_test(pods_to_ignore_come_with_the_status),
