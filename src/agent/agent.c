@@ -178,11 +178,20 @@ static int make_client(struct agent *agent)
         return r;
 }
 
+static const char *report_stands_in_the_way(void *userdata)
+{
+        return report_problem(userdata);
+}
+
 static int make_lease(struct agent *agent)
 {
         char host[256] = "agent", holder[256], name[320];
         const char *pod = getenv("POD_NAME");
-        struct lease_settings settings = { .namespace = agent->options->namespace, .name = name, .holder = agent->node.instance };
+        struct lease_settings settings = { .namespace = agent->options->namespace,
+                                           .name = name,
+                                           .holder = agent->node.instance,
+                                           .problem = report_stands_in_the_way,
+                                           .userdata = agent->node.report };
         uint64_t process; /* a pod's container may start anew */
 
         if (getrandom(&process, sizeof(process), 0) != sizeof(process))

@@ -15,6 +15,8 @@
 struct lease {
         struct kube_client *client;
         char *namespace, *name, *holder;
+        const char *(*problem)(void *userdata);
+        void *userdata;
         sd_event_source *timer;
         struct kube_request *request;
         struct lease_counters counters;
@@ -123,8 +125,13 @@ static int patch(struct lease *lease)
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct lease *lease = userdata;
+        const char *problem = lease->problem(lease->userdata);
         int r;
 
+        if (*problem) {
+                failed(lease, problem);
+                return 0;
+        }
         lease->sent_ns = now_monotonic_ns();
         r = patch(lease);
         if (r < 0)
@@ -140,6 +147,8 @@ int lease_new(struct kube_client *client, const struct lease_settings *settings,
         if (!lease)
                 return -ENOMEM;
         lease->client = client;
+        lease->problem = settings->problem;
+        lease->userdata = settings->userdata;
         lease->namespace = strdup(settings->namespace);
         lease->name = strdup(settings->name);
         lease->holder = strdup(settings->holder);

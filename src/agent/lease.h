@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Lease by which controllers know that this node's agent lives: renewed every LEASE_RENEW_NS, made when it is missing. A renewal
- * that fails is tried again after 2 s. Nobody else writes it, so nothing guards it. */
+ * that fails is tried again after 2 s, and so is one that is put off: renewing it says that what this node wrote of itself is true.
+ * Nobody else writes it, so nothing guards it. */
 #pragma once
 
 #include <stdint.h>
@@ -16,6 +17,8 @@ struct lease_settings { /* copied */
         const char *namespace;
         const char *name;
         const char *holder;
+        const char *(*problem)(void *userdata); /* why it may not be renewed now, for people; "": it may */
+        void *userdata;
 };
 
 struct lease_counters {

@@ -142,6 +142,14 @@ int agents_lease(struct agents *agents, const struct kube_lease *lease, uint64_t
         return other_process || before != freshness(agent, now_ns);
 }
 
+void agents_doubt(struct agents *agents)
+{
+        struct agent_seen *agent, *next;
+
+        HASH_ITER(hh, agents->nodes, agent, next)
+                agent->proven = false;
+}
+
 void agents_lease_gone(struct agents *agents, const struct kube_lease *lease)
 {
         const char *node = lease_node(lease);

@@ -4,7 +4,8 @@
  *
  * An agent is *fresh* for the duration that its Lease names (at most AGENT_FRESH_MAX_NS) after the Lease was seen to change. One whose
  * Lease was there already when this replica first looked, and has not changed since, is *unproven* for as long: sleeps wait for it,
- * but nothing that it says counts.
+ * but nothing that it says counts. So is everyone after agents_doubt(): while nobody reached the API server an agent could not take
+ * back what it had said, and its Lease, which it renews only once what it has to say is written, may not have run out yet.
  *
  * Each process of an agent names itself in both objects: what one said that is no more is no word of the one that lives.
  */
@@ -43,6 +44,8 @@ DEFINE_CLEANUP(struct agents, agents_free)
 /* A Lease called AGENT_LEASE_PREFIX and the node's name was seen, for the first time or changed. Others are left alone. Returns whether
  * somebody has become fresh by it, or is another process now, -E2BIG past AGENTS_MAX, or -ENOMEM. */
 int agents_lease(struct agents *agents, const struct kube_lease *lease, uint64_t now_ns);
+/* All are unproven until their Leases change. */
+void agents_doubt(struct agents *agents);
 void agents_lease_gone(struct agents *agents, const struct kube_lease *lease);
 /* What @node's agent says, from now on; NULL: nothing any more. Not copied. */
 int agents_activity(struct agents *agents, const char *node, const struct node_activity *activity);

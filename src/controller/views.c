@@ -412,6 +412,14 @@ static void on_stale(bool stale, void *userdata)
         subjects_are_due(userdata);
 }
 
+static void on_activities_broken(bool broken, void *userdata)
+{
+        struct controller *controller = userdata;
+
+        agents_doubt(controller->agents);
+        subjects_are_due(controller);
+}
+
 bool views_have_synced(const struct controller *controller, enum view first, enum view last)
 {
         for (enum view view = first; view <= last; view++)
@@ -433,7 +441,7 @@ static const struct kube_reflector_callbacks view_callbacks[VIEW_MAX] = {
         [VIEW_SERVICES] = { service_read, service_release, service_added, service_modified, service_deleted, on_synced, on_stale },
         [VIEW_SLICES] = { slice_read, slice_release, slice_added, slice_modified, slice_deleted, on_synced, on_stale },
         [VIEW_ACTIVITIES] = { activity_read, activity_release, activity_added, activity_modified, activity_deleted, on_synced,
-                              on_stale },
+                              on_stale, on_activities_broken },
         [VIEW_LEASES] = { lease_read, lease_release, lease_added, lease_modified, lease_deleted, on_synced, on_stale },
         [VIEW_AUTOSCALERS] = { autoscaler_read_one, autoscaler_release, autoscaler_added, autoscaler_modified, autoscaler_deleted,
                                on_synced, on_stale },

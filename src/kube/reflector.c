@@ -25,8 +25,16 @@ static void set_stale(struct kube_reflector *reflector, bool stale)
                 reflector->callbacks.stale(stale, reflector->userdata);
 }
 
+static void tell_broken(struct kube_reflector *reflector, bool broken)
+{
+        if (reflector->callbacks.broken)
+                reflector->callbacks.broken(broken, reflector->userdata);
+}
+
 static void watch_is_open(struct kube_reflector *reflector)
 {
+        bool was_broken = reflector->problem[0] != '\0';
+
         reflector->watching = true;
         reflector->heard_ns = reflector->sources.now_ns();
         reflector->problem[0] = '\0';
@@ -34,6 +42,8 @@ static void watch_is_open(struct kube_reflector *reflector)
         reflector->counters.watches++;
         sd_event_source_set_enabled(reflector->stale_timer, SD_EVENT_OFF);
         set_stale(reflector, false);
+        if (was_broken)
+                tell_broken(reflector, false);
 }
 
 /* In good order, the server has been heard of just now; else only when the last byte came. */
@@ -116,6 +126,7 @@ static void failure_note(struct kube_reflector *reflector, const struct kube_rep
 static void on_failure(struct kube_reflector *reflector, const struct kube_reply *reply)
 {
         struct reflector_outcome outcome = { .end = REFLECTOR_REFUSED };
+        bool was_broken;
 
         if (reflector->error_event) {
                 outcome.end = REFLECTOR_STATUS;
@@ -127,7 +138,10 @@ static void on_failure(struct kube_reflector *reflector, const struct kube_reply
         } else if (reflector->opened) {
                 outcome.end = REFLECTOR_BROKEN;
         }
+        was_broken = reflector->problem[0] != '\0';
         failure_note(reflector, reply, &outcome.status);
+        if (!was_broken)
+                tell_broken(reflector, true);
         watch_is_over(reflector, false);
         outcome_take(reflector, &outcome);
         reflector->awaits_server = outcome.end == REFLECTOR_REFUSED;

@@ -44,6 +44,8 @@ struct kube_reflector_callbacks {
         void (*deleted)(const char *key, void *value, void *userdata);             /* likewise @value */
         void (*synced)(void *userdata);                                            /* the view is complete; after each list */
         void (*stale)(bool stale, void *userdata);                                 /* it is stale, or current again */
+        /* A request has failed, so that changes may be missed; or a watch is open thereafter. */
+        void (*broken)(bool broken, void *userdata);
 };
 
 /* Clocks and chance, for tests. */

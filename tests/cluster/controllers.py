@@ -85,6 +85,14 @@ class Controller:
             body = answer.read()
             return json.loads(body) if "json" in answer.getheader("Content-Type", "") else body.decode()
 
+    def until_idle(self, policy, satisfied, timeout=30):
+        """What it knows of the policy's idleness is not in the API: it has to be asked."""
+        deadline = time.monotonic() + timeout
+        path = f"/v1/policies/{policy.namespace}%2F{policy.name}"
+        while not satisfied(idle := self.ask(path)["idle"]):
+            assert time.monotonic() < deadline, idle
+            time.sleep(0.05)
+
 
 class Agent:
     """Says for one node what a test wants, and that it is alive."""
@@ -117,10 +125,19 @@ class Agent:
         self.api.until(LEASES.format(self.namespace), lambda items: items[f"{self.namespace}/{self.name}"]["spec"][
             "holderIdentity"] == self.instance)
 
+    def renew_once(self, seconds=LEASE_SECONDS):
+        self.api.patch(f"{LEASES.format(self.namespace)}/{self.name}", {"spec": {
+            "leaseDurationSeconds": seconds, "holderIdentity": self.instance, "renewTime": now()}})
+
     def fall_silent(self):
         self.stopping.set()
         if self.thread_running:
             self.thread.join()
+
+    def revive(self):
+        self.stopping.clear()
+        self.thread = threading.Thread(target=self.renew, daemon=True)
+        self.thread.start()
 
     def write(self):
         status = {"instance": self.said_by, "programmed": self.programmed, "demands": list(self.demands.values()),

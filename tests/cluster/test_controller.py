@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The controller against a real API server; in the agents' place the test says what nodes see."""
+import signal
+
 import controllers
 import pytest
 
@@ -486,6 +488,27 @@ def test_nothing_sleeps_while_the_api_server_is_away(cluster, namespace, start, 
     node.vote(web, web.until_phase("Sleeping"))
     web.until_phase("Asleep")
     assert one.process.poll() is None
+
+
+def test_after_an_outage_an_agent_counts_once_it_has_renewed_its_lease(cluster, namespace, start, agent, policy):
+    """What it said last is from before the outage; it may have had no way to take it back."""
+    controllers.workload(cluster, namespace)
+    node, web = agent(), policy(idle={"minAwake": "1h"})
+    node.workload(web, "Idle")
+    one = start()
+    web.until_no_condition("AgentsMissing")
+    one.until_idle(web, lambda idle: idle["verdict"] == "idle")
+    node.fall_silent()
+    node.renew_once(seconds=60)
+    cluster.stop("kube-apiserver", signal.SIGKILL)
+    cluster.start("kube-apiserver")
+
+    web.patch({"spec": {"idle": {"minAwake": "0s"}}})
+    one.until_idle(web, lambda idle: idle["reason"] == "node n1: its agent has not been heard of lately")
+    assert web.status()["phase"] == "Awake"
+
+    node.revive()
+    web.until_phase("Sleeping")
 
 
 def test_the_command_line_tool_is_answered(cluster, namespace, start, agent, policy):

@@ -47,7 +47,7 @@ def test_rolling_the_agents_while_they_hold_refuses_nobody(lull, slow, places):
 
 def test_the_api_server_away_for_a_minute_is_waited_for(cluster, sleeping, places):
     workload = sleeping(wake={"holdTimeout": "6m"})
-    cluster.stop("kube-apiserver")
+    cluster.stop("kube-apiserver", signal.SIGKILL)
     dialler = clients.dialling(places.pod("n2"), workload.address, timeout=300)
     dialler.join(60)
     assert dialler.is_alive() and clients.errors(dialler.done) == []
@@ -130,7 +130,7 @@ def test_without_any_controller_a_client_is_held_until_there_is_one(lull, sleepi
 
 def test_nothing_is_put_to_sleep_on_what_was_known_before_an_outage(cluster, sleeping, places):
     workload = sleeping.awake(idle={"after": "4s", "minAwake": "0s"})
-    cluster.stop("kube-apiserver")
+    cluster.stop("kube-apiserver", signal.SIGKILL)  # else it serves for up to 20 s more, and the pod is idle after 4
     stream = clients.dialling(places.pod("n2"), workload.address, count=None, every=0.2)
     stream.join(8)
 

@@ -248,6 +248,29 @@ static void an_unproven_agent_is_neither_believed_nor_missing(void **state)
         agents_free(cluster.agents);
 }
 
+static void after_an_outage_each_agent_has_to_renew_its_lease_first(void **state)
+{
+        struct cluster cluster;
+        struct kube_lease next;
+
+        cluster_make(&cluster);
+        assert_true(ask(&cluster, second).idle);
+
+        agents_doubt(cluster.agents);
+        assert_false(ask(&cluster, second).idle || ask(&cluster, second).quiet);
+        assert_int_equal(ask(&cluster, second).n_missing, 0);
+
+        for (size_t i = 0; i < ELEMENTSOF(node_names); i++) {
+                char name[32];
+
+                snprintf(name, sizeof(name), "lull-agent-%s", node_names[i]);
+                next = lease(name, "later", 40);
+                assert_int_equal(agents_lease(cluster.agents, &next, second), 1);
+        }
+        assert_true(ask(&cluster, second).idle);
+        agents_free(cluster.agents);
+}
+
 static void no_pods_are_no_evidence(void **state)
 {
         const struct evidence_question question = { .policy = "a/b", .epoch = 7 };
@@ -428,6 +451,7 @@ int main(void)
                 cmocka_unit_test(what_the_process_before_said_is_not_believed),
                 cmocka_unit_test(what_the_process_before_said_elsewhere_is_not_believed),
                 cmocka_unit_test(an_unproven_agent_is_neither_believed_nor_missing),
+                cmocka_unit_test(after_an_outage_each_agent_has_to_renew_its_lease_first),
                 cmocka_unit_test(no_pods_are_no_evidence),
                 cmocka_unit_test(pods_that_do_not_run_yet_or_are_not_ready_are_not_idle),
                 cmocka_unit_test(an_agent_that_has_not_seen_all_pods_cannot_call_them_idle),
