@@ -159,7 +159,7 @@ def node_octets(setting):
     """Payload that one agent's connections have carried so far; they last longer than it is looked at."""
     pod = setting.lull.agent(CLIENT_NODE)
     pid = setting.cluster.container_pid(pod)
-    listed = setting.cluster.nodes[CLIENT_NODE].run("ss", "-tinpH", "state", "established", "dst", f":{layout.API_PORT}")
+    listed = setting.cluster.nodes[CLIENT_NODE].run("ss", "-tinpH", "state", "established", f"( dport = :{layout.API_PORT} or dport = :443 )")
     lines = listed.splitlines()
     return sum(int(count) for head, detail in zip(lines[::2], lines[1::2]) if f"pid={pid}," in head
                for count in re.findall(r"\bbytes_(?:acked|received):(\d+)", detail))

@@ -119,6 +119,13 @@ def test_an_unknown_group_is_refused():
     assert '"nope" is no group' in done.stderr
 
 
+def test_the_unit_leaves_the_daemon_what_probes_on_gpu_libraries_need():
+    unit = (ROOT / "deploy/systemd/lulld.service").read_text(encoding="utf-8")
+    [needed] = re.findall(r'#define CAPABILITIES "(.*)"', (ROOT / "src/gpu/libraries.c").read_text(encoding="utf-8"))
+    left = set(re.findall(r"CAP_\w+", " ".join(re.findall(r"^CapabilityBoundingSet=(.*)$", unit, re.MULTILINE))))
+    assert set(re.findall(r"CAP_\w+", needed)) <= left
+
+
 def test_the_unit_is_one_that_systemd_accepts(tmp_path):
     unit = (ROOT / "deploy/systemd/lulld.service").read_text(encoding="utf-8").replace("@SBINDIR@", str(tmp_path))
     (tmp_path / "lulld").write_text("#!/bin/sh\n", encoding="ascii")
