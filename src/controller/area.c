@@ -111,27 +111,26 @@ void area_selected_is_due(struct area *area, const struct kube_service *service)
         }
 }
 
-static bool may_have(const struct subject *subject, const char *service)
+/* Its own parking slices matter to it as long as there are any, whatever has become of its Services. */
+static bool uses_slice(const struct subject *subject, const struct kube_endpoint_slice *slice)
 {
         const struct resolution *resolution = subject->resolution;
-        size_t length = strlen(service);
 
-        if (!resolution || resolution->n_frontends == 0 || resolution->n_problems > 0)
+        if (!resolution || (slice->owner_uid && strcmp(slice->owner_uid, subject_known(subject)->object->metadata.uid) == 0))
                 return true;
-        for (size_t i = 0; i < resolution->n_frontends; i++)
-                if (strncmp(resolution->frontends[i].backend, service, length) == 0 &&
-                    resolution->frontends[i].backend[length] == '/')
+        for (size_t i = 0; i < resolution->n_services; i++)
+                if (strcmp(resolution->services[i], slice->service) == 0)
                         return true;
         return false;
 }
 
-void area_service_is_due(struct area *area, const char *service)
+void area_slice_is_due(struct area *area, const struct kube_endpoint_slice *slice)
 {
         struct subject *subject;
 
         LIST_FOREACH(subject, &area->subjects, neighbours)
         {
-                if (may_have(subject, service))
+                if (uses_slice(subject, slice))
                         is_due(subject);
         }
 }

@@ -191,7 +191,7 @@ void pointers_remove(struct pointers *pointers, const void *item);
 void area_is_due(struct area *area);                                                  /* all its policies */
 void area_target_is_due(struct area *area, const struct target_reference *reference); /* those of one target */
 void area_selected_is_due(struct area *area, const struct kube_service *service); /* those whose pods it selects, or that name it */
-void area_service_is_due(struct area *area, const char *service);                 /* those that the Service may be one of */
+void area_slice_is_due(struct area *area, const struct kube_endpoint_slice *slice); /* those that use its Service, or own it */
 const char *area_rival(const struct subject *subject);      /* the oldest other policy of its target, if older; or NULL */
 const char *area_autoscaler(const struct subject *subject); /* of its target, or NULL */
 

@@ -2,6 +2,7 @@
 #include "controller/parking_keeper.h"
 
 #include <string.h>
+#include <sys/queue.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -20,6 +21,8 @@ struct writing { /* a policy's slices */
         uint64_t retry_ns;
         sd_event_source *timer; /* looks again; until then this step is not made once more */
         char *problem;
+        bool in_line;
+        TAILQ_ENTRY(writing) line;
         UT_hash_handle hh;
         char policy[];
 };
@@ -31,6 +34,8 @@ struct parking_keeper {
         struct parking_ports *ports;
         struct parking_hosts *hosts;
         struct writing *writings;
+        unsigned n_requests;
+        TAILQ_HEAD(, writing) line; /* they look again when others' requests are done */
 };
 
 static void on_nodes(void *userdata)
@@ -51,6 +56,7 @@ int parking_keeper_new(struct kube_client *client, const struct parking_keeper_s
         keeper->client = client;
         keeper->settings = *settings;
         keeper->userdata = userdata;
+        TAILQ_INIT(&keeper->line);
         r = parking_ports_new(settings->first, settings->last, &keeper->ports);
         if (r >= 0)
                 r = parking_hosts_new(client, settings->namespace, on_nodes, keeper, &keeper->hosts);
@@ -60,10 +66,39 @@ int parking_keeper_new(struct kube_client *client, const struct parking_keeper_s
         return 0;
 }
 
+static void leave_line(struct writing *writing)
+{
+        if (writing->in_line)
+                TAILQ_REMOVE(&writing->keeper->line, writing, line);
+        writing->in_line = false;
+}
+
+/* Who is next may have nothing to write any more: then the one behind it is, as soon as that is known. */
+static void line_goes_on(struct parking_keeper *keeper)
+{
+        struct writing *next = TAILQ_FIRST(&keeper->line);
+
+        if (!next || keeper->n_requests >= PARKING_REQUESTS_MAX)
+                return;
+        leave_line(next);
+        keeper->settings.again(next->policy, keeper->userdata);
+}
+
+static void request_over(struct writing *writing)
+{
+        writing->request = NULL;
+        writing->keeper->n_requests--;
+        line_goes_on(writing->keeper);
+}
+
 static void writing_free(struct writing *writing)
 {
+        leave_line(writing);
         HASH_DEL(writing->keeper->writings, writing);
-        kube_request_cancel(writing->request);
+        if (writing->request) {
+                kube_request_cancel(writing->request);
+                request_over(writing);
+        }
         sd_event_source_disable_unref(writing->timer);
         free(writing->name);
         free(writing->problem);
@@ -76,6 +111,8 @@ struct parking_keeper *parking_keeper_free(struct parking_keeper *keeper)
 
         if (!keeper)
                 return NULL;
+        while ((writing = TAILQ_FIRST(&keeper->line)))
+                leave_line(writing);
         HASH_ITER(hh, keeper->writings, writing, next)
                 writing_free(writing);
         parking_hosts_free(keeper->hosts);
@@ -166,7 +203,7 @@ static void on_written(const struct kube_reply *reply, void *userdata)
 {
         struct writing *writing = userdata;
 
-        writing->request = NULL;
+        request_over(writing);
         if (!is_for_the_watch(writing, reply)) {
                 failed(writing, *reply->status.message ? reply->status.message : strerror(-reply->error));
                 return;
@@ -196,6 +233,15 @@ static void step_take(struct writing *writing, const char *namespace, struct par
                                &callbacks, writing, &writing->request);
         if (r < 0)
                 failed(writing, strerror(-r));
+        else
+                writing->keeper->n_requests++;
+}
+
+static void get_in_line(struct writing *writing)
+{
+        if (!writing->in_line)
+                TAILQ_INSERT_TAIL(&writing->keeper->line, writing, line);
+        writing->in_line = true;
 }
 
 /* A slice that has just been created may be yet to come: the timer looks again. */
@@ -203,6 +249,7 @@ static void settled(struct writing *writing)
 {
         if (!writing)
                 return;
+        leave_line(writing);
         if (!writing->timer || writing->action != PARKING_CREATE) {
                 writing_free(writing);
                 return;
@@ -224,10 +271,15 @@ void parking_keeper_write(struct parking_keeper *keeper, const char *policy, con
                 return;
         if (step.action == PARKING_NOTHING) {
                 settled(writing);
+                line_goes_on(keeper);
                 return;
         }
         writing = writing_get(keeper, policy);
-        if (writing && !is_waiting(writing, &step))
+        if (!writing || is_waiting(writing, &step))
+                return;
+        if (keeper->n_requests >= PARKING_REQUESTS_MAX)
+                get_in_line(writing);
+        else
                 step_take(writing, object->metadata.namespace, &step);
 }
 
@@ -235,7 +287,7 @@ bool parking_keeper_is_busy(const struct parking_keeper *keeper, const char *pol
 {
         const struct writing *writing = writing_find(keeper, policy);
 
-        return writing && (writing->request || writing->timer);
+        return writing && (writing->request || writing->timer || writing->in_line);
 }
 
 void parking_keeper_release(struct parking_keeper *keeper, const char *policy)
@@ -249,6 +301,7 @@ void parking_keeper_forget(struct parking_keeper *keeper, const char *policy)
 
         if (writing)
                 writing_free(writing);
+        line_goes_on(keeper);
         parking_keeper_release(keeper, policy);
 }
 

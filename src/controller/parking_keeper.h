@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parking for all policies: the ports, the nodes, and what is being written. parking.h says what it is for.
  *
- * One request a policy runs at a time. What has been written is not written again before the watch shows it, or a second has passed; a
+ * One request a policy runs at a time, and PARKING_REQUESTS_MAX of all: a thousand would wait in line in front of what clients wait for, and
+ * for longer than a request may take. Who has to wait is looked at again in turn. What has been written is not written again before the watch shows it, or a second has passed; a
  * failure is tried again, ever later up to PARKING_RETRY_MAX_NS.
  */
 #pragma once
 
 #include "controller/parking.h"
 #include "kube/client.h"
+
+enum { PARKING_REQUESTS_MAX = 8 };
 
 #define PARKING_RETRY_MIN_NS (UINT64_C(1000000000))
 #define PARKING_RETRY_MAX_NS (UINT64_C(30000000000))

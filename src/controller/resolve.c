@@ -112,6 +112,23 @@ static void resolution_shrink(struct resolution *resolution)
                 resolution->ports = ports;
 }
 
+static int note_services(const struct resolving *resolving)
+{
+        struct resolution *resolution = resolving->resolution;
+
+        resolution->services = calloc(resolving->n_services + 1, sizeof(*resolution->services));
+        if (!resolution->services)
+                return -ENOMEM;
+        for (; resolution->n_services < resolving->n_services; resolution->n_services++) {
+                char *name = strdup(resolving->services[resolution->n_services]->metadata.name);
+
+                if (!name)
+                        return -ENOMEM;
+                resolution->services[resolution->n_services] = name;
+        }
+        return 0;
+}
+
 int resolve(const struct resolve_input *input, struct resolution **ret_resolution)
 {
         _cleanup_(resolution_freep) struct resolution *resolution = calloc(1, sizeof(*resolution));
@@ -129,6 +146,8 @@ int resolve(const struct resolve_input *input, struct resolution **ret_resolutio
         r = check_target(&resolving);
         if (r >= 0)
                 r = resolve_services(&resolving);
+        if (r >= 0)
+                r = note_services(&resolving);
         if (r >= 0)
                 r = resolve_frontends(&resolving);
         if (r >= 0)
@@ -163,6 +182,9 @@ struct resolution *resolution_free(struct resolution *resolution)
 {
         if (!resolution)
                 return NULL;
+        for (size_t i = 0; i < resolution->n_services; i++)
+                free(resolution->services[i]);
+        free(resolution->services);
         for (size_t i = 0; i < resolution->n_frontends; i++)
                 frontend_done(&resolution->frontends[i]);
         free(resolution->frontends);

@@ -66,6 +66,8 @@ struct resolve_problem {
 };
 
 struct resolution {
+        char **services; /* the names of those that it is made of */
+        size_t n_services;
         struct status_frontend *frontends;
         size_t n_frontends;
         struct status_endpoint *endpoints; /* at most STATUS_ENDPOINTS_MAX, ready ones first; terminating ones never */

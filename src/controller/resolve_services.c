@@ -167,11 +167,31 @@ static int by_name(const void *a, const void *b)
         return strcmp((*left)->metadata.name, (*right)->metadata.name);
 }
 
-static int selecting_each(struct resolving *resolving, const struct kube_service *const *services)
+/* Those that select the target's pods, by name. */
+static size_t select_services(const struct resolve_input *input, const json_t *labels, const struct kube_service **ret_selecting)
 {
+        size_t n = 0;
+
+        for (size_t i = 0; i < input->n_services; i++) {
+                const struct kube_service *service = input->services[i];
+
+                if (!service->external_name && service->selector && selector_match(service->selector, labels, false) == MATCH)
+                        ret_selecting[n++] = service;
+        }
+        qsort(ret_selecting, n, sizeof(*ret_selecting), by_name);
+        return n;
+}
+
+static int selecting_each(struct resolving *resolving)
+{
+        const struct resolve_input *input = resolving->input;
+        _cleanup_(freep) const struct kube_service **selecting = calloc(input->n_services + 1, sizeof(*selecting));
         const json_t *labels = pod_labels(resolving);
-        bool found = false;
+        size_t n_selecting;
         int r = 0;
+
+        if (!selecting)
+                return -ENOMEM;
 
         if (!labels && resolving->resolution->n_problems > 0)
                 return 0; /* the target's problem is why */
@@ -179,17 +199,13 @@ static int selecting_each(struct resolving *resolving, const struct kube_service
                 return resolve_problem_add(resolving, PROBLEM_SERVICE_MISSING, "LabelsUnknown",
                                            "the labels of the target's pods are not known for its kind; name its Services in "
                                            "spec.services");
-        for (size_t i = 0; r >= 0 && i < resolving->input->n_services; i++) {
-                const struct kube_service *service = services[i];
-
-                if (service->external_name || !service->selector || selector_match(service->selector, labels, false) != MATCH)
-                        continue;
-                found = true;
-                r = check_supported(resolving, service, false);
+        n_selecting = select_services(input, labels, selecting);
+        for (size_t i = 0; r >= 0 && i < n_selecting; i++) {
+                r = check_supported(resolving, selecting[i], false);
                 if (r > 0)
-                        r = service_use(resolving, service);
+                        r = service_use(resolving, selecting[i]);
         }
-        if (r >= 0 && !found)
+        if (r >= 0 && n_selecting == 0)
                 r = resolve_problem_add(
                         resolving, PROBLEM_SERVICE_MISSING, "NoneSelectsPods",
                         "no Service selects the target's pods, so that nothing could wake it; create one whose selector "
@@ -215,17 +231,13 @@ int resolve_services(struct resolving *resolving)
 {
         const struct resolve_input *input = resolving->input;
         char *const *names = input->object->policy->cluster.services;
-        _cleanup_(freep) const struct kube_service **sorted = calloc(input->n_services + 1, sizeof(*sorted));
         int r;
 
         resolving->services = calloc(input->n_services + 1, sizeof(*resolving->services));
-        if (!sorted || !resolving->services)
+        if (!resolving->services)
                 return -ENOMEM;
-        for (size_t i = 0; i < input->n_services; i++)
-                sorted[i] = input->services[i];
-        qsort(sorted, input->n_services, sizeof(*sorted), by_name);
 
-        r = names ? named_each(resolving, names) : selecting_each(resolving, sorted);
+        r = names ? named_each(resolving, names) : selecting_each(resolving);
         qsort(resolving->services, resolving->n_services, sizeof(*resolving->services), by_name);
         return r;
 }

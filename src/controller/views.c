@@ -152,7 +152,7 @@ static void slice_is_due(struct area *area, const struct kube_endpoint_slice *sl
         if (slice->unreadable)
                 area_is_due(area);
         else if (slice->service)
-                area_service_is_due(area, slice->service);
+                area_slice_is_due(area, slice);
 }
 
 static void slice_added(const char *key, void *value, void *userdata)

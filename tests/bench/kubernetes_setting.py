@@ -105,7 +105,7 @@ class Setting:
         return self
 
     def __exit__(self, *_):
-        self.maker.remove()
+        self.maker.remove(timeout=300)
         self.cluster.remove_namespace(self.namespace)
 
     # Workloads

@@ -118,8 +118,8 @@ class Maker:
         self.api.post(deployed.STZ.format(self.namespace), policy(name, **spec))
         return Workload(self.lull, self.namespace, name, service)
 
-    def remove(self):
+    def remove(self, timeout=60):
         """Targets first: what is not there has not to be woken before its policy may go."""
-        self.api.delete(DEPLOYMENTS.format(self.namespace))
-        self.api.delete(deployed.STZ.format(self.namespace))
-        self.api.until(deployed.STZ.format(self.namespace), lambda found: not found)
+        self.api.delete(DEPLOYMENTS.format(self.namespace), timeout=timeout)
+        self.api.delete(deployed.STZ.format(self.namespace), timeout=timeout)
+        self.api.until(deployed.STZ.format(self.namespace), lambda found: not found, timeout)

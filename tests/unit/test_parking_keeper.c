@@ -17,6 +17,7 @@ struct fixture {
         struct kube_client client;
         struct parking_keeper *keeper;
         unsigned nodes_changed, again;
+        char again_policy[32]; /* the last one */
         struct kube_service *service;
         const struct kube_service *services[1];
         struct status_frontend frontend;
@@ -38,8 +39,10 @@ static void on_nodes_changed(void *userdata)
 
 static void on_again(const char *policy, void *userdata)
 {
-        assert_string_equal(policy, "shop/web");
-        ((struct fixture *)userdata)->again++;
+        struct fixture *fixture = userdata;
+
+        fixture->again++;
+        snprintf(fixture->again_policy, sizeof(fixture->again_policy), "%s", policy);
 }
 
 static int setup(void **state)
@@ -95,8 +98,7 @@ static int teardown(void **state)
         return 0;
 }
 
-/* One look at the policy, which is to be parked or not. */
-static void look(struct fixture *fixture, bool parked)
+static void look_at(struct fixture *fixture, const char *policy, bool parked)
 {
         struct parking_plan plan;
 
@@ -104,9 +106,15 @@ static void look(struct fixture *fixture, bool parked)
         assert_int_equal(plan.n_entries, 1);
         assert_string_equal(plan.entries[0].node, "n1");
         assert_int_equal(plan.entries[0].port, 42000);
-        parking_keeper_write(fixture->keeper, "shop/web", &fixture->object, &fixture->used, parked ? &plan : NULL,
+        parking_keeper_write(fixture->keeper, policy, &fixture->object, &fixture->used, parked ? &plan : NULL,
                              (const struct kube_endpoint_slice *const *)&fixture->slice, fixture->slice ? 1 : 0);
         parking_plan_done(&plan);
+}
+
+/* One look at the policy, which is to be parked or not. */
+static void look(struct fixture *fixture, bool parked)
+{
+        look_at(fixture, "shop/web", parked);
 }
 
 static void created(struct fixture *fixture)
@@ -247,6 +255,39 @@ static void a_policy_that_is_gone_gives_all_back(void **state)
         parking_plan_done(&plan);
 }
 
+static size_t count_requests(const struct fixture *fixture)
+{
+        const struct kube_request *request;
+        size_t n = 0;
+
+        LIST_FOREACH(request, &fixture->client.requests, of_all)
+        n += strcmp(request->path, SLICES) == 0;
+        return n;
+}
+
+static void only_so_many_are_written_at_once_and_the_others_in_turn(void **state)
+{
+        struct fixture *fixture = *state;
+
+        for (int i = 0; i < PARKING_REQUESTS_MAX; i++)
+                look_at(fixture, (char[]){ 's', 'h', 'o', 'p', '/', (char)('a' + i), '\0' }, true);
+        look_at(fixture, "shop/second", true);
+        look_at(fixture, "shop/third", true);
+        look(fixture, true);
+        assert_int_equal(count_requests(fixture), PARKING_REQUESTS_MAX);
+        assert_true(parking_keeper_is_busy(fixture->keeper, "shop/second"));
+
+        answer(find(&fixture->client, SLICES), 201, "{}");
+        assert_string_equal(fixture->again_policy, "shop/second");
+        look_at(fixture, "shop/second", false); /* it has nothing to write any more */
+        assert_string_equal(fixture->again_policy, "shop/third");
+        parking_keeper_forget(fixture->keeper, "shop/third");
+        assert_string_equal(fixture->again_policy, "shop/web");
+        look(fixture, true);
+        assert_int_equal(count_requests(fixture), PARKING_REQUESTS_MAX);
+        assert_false(parking_keeper_is_busy(fixture->keeper, "shop/second"));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -256,6 +297,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_slice_that_comes_late_is_awaited, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_slice_that_never_comes_is_not_awaited_for_long, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_is_not_to_be_any_more_waits_for_no_failure, setup, teardown),
+                cmocka_unit_test_setup_teardown(only_so_many_are_written_at_once_and_the_others_in_turn, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_policy_that_is_gone_gives_all_back, setup, teardown),
         };
 

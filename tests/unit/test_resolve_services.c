@@ -274,6 +274,23 @@ static void only_services_that_may_be_the_targets_matter(void **state)
         }
 }
 
+/* What a change of an EndpointSlice makes due is what uses its Service. */
+static void the_services_that_are_used_are_told(void **state)
+{
+        static const struct row row = { .promise = "services",
+                                        .services = "[" SERVICE("web", HTTP) "," SERVICE("admin", HTTP) ",{" META(
+                                                "other") ",'spec':{'selector':{'app':'db'},'clusterIPs':['10.0.0.2']," HTTP "}}]" };
+        _cleanup_(resolution_freep) struct resolution *resolution = NULL;
+        struct fixture fixture;
+
+        fixture_fill(&fixture, &row);
+        resolution = resolve_fixture(&fixture);
+        assert_int_equal(resolution->n_services, 2);
+        assert_string_equal(resolution->services[0], "admin");
+        assert_string_equal(resolution->services[1], "web");
+        fixture_done(&fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -283,6 +300,7 @@ int main(void)
                 cmocka_unit_test(ports_with_names_are_remembered_at_zero_replicas),
                 cmocka_unit_test(a_target_that_cannot_be_scaled_is_told),
                 cmocka_unit_test(only_services_that_may_be_the_targets_matter),
+                cmocka_unit_test(the_services_that_are_used_are_told),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
