@@ -437,14 +437,15 @@ bool views_are_current(const struct controller *controller)
 }
 
 static const struct kube_reflector_callbacks view_callbacks[VIEW_MAX] = {
-        [VIEW_POLICIES] = { policy_read, policy_release, policy_added, policy_modified, policy_deleted, on_synced, on_stale },
-        [VIEW_SERVICES] = { service_read, service_release, service_added, service_modified, service_deleted, on_synced, on_stale },
-        [VIEW_SLICES] = { slice_read, slice_release, slice_added, slice_modified, slice_deleted, on_synced, on_stale },
+        [VIEW_POLICIES] = { policy_read, policy_release, policy_added, policy_modified, policy_deleted, on_synced, on_stale, NULL },
+        [VIEW_SERVICES] = { service_read, service_release, service_added, service_modified, service_deleted, on_synced, on_stale,
+                            NULL },
+        [VIEW_SLICES] = { slice_read, slice_release, slice_added, slice_modified, slice_deleted, on_synced, on_stale, NULL },
         [VIEW_ACTIVITIES] = { activity_read, activity_release, activity_added, activity_modified, activity_deleted, on_synced,
                               on_stale, on_activities_broken },
-        [VIEW_LEASES] = { lease_read, lease_release, lease_added, lease_modified, lease_deleted, on_synced, on_stale },
+        [VIEW_LEASES] = { lease_read, lease_release, lease_added, lease_modified, lease_deleted, on_synced, on_stale, NULL },
         [VIEW_AUTOSCALERS] = { autoscaler_read_one, autoscaler_release, autoscaler_added, autoscaler_modified, autoscaler_deleted,
-                               on_synced, on_stale },
+                               on_synced, on_stale, NULL },
 };
 
 static int view_start(struct controller *controller, enum view view, const char *path)
