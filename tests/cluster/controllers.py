@@ -112,12 +112,11 @@ class Agent:
 
     def renew(self):
         path = LEASES.format(self.namespace)
-        spec = {"leaseDurationSeconds": LEASE_SECONDS, "renewTime": now()}
         with contextlib.suppress(api.ApiError):
-            self.api.post(path, {"metadata": {"name": self.name}, "spec": {**spec, "holderIdentity": self.instance}})
+            self.api.post(path, {"metadata": {"name": self.name}, "spec": self.lease_spec(LEASE_SECONDS)})
         while not self.stopping.wait(RENEW_SECONDS):
             with contextlib.suppress(OSError, http.client.HTTPException, api.ApiError):
-                self.api.patch(f"{path}/{self.name}", {"spec": {**spec, "holderIdentity": self.instance, "renewTime": now()}})
+                self.renew_once()
 
     def start_anew(self):
         """Another process renews the Lease; what it has to say is yet to come. Returns once the Lease names it."""
@@ -126,8 +125,10 @@ class Agent:
             "holderIdentity"] == self.instance)
 
     def renew_once(self, seconds=LEASE_SECONDS):
-        self.api.patch(f"{LEASES.format(self.namespace)}/{self.name}", {"spec": {
-            "leaseDurationSeconds": seconds, "holderIdentity": self.instance, "renewTime": now()}})
+        self.api.patch(f"{LEASES.format(self.namespace)}/{self.name}", {"spec": self.lease_spec(seconds)})
+
+    def lease_spec(self, seconds):
+        return {"leaseDurationSeconds": seconds, "holderIdentity": self.instance, "renewTime": now()}
 
     def fall_silent(self):
         self.stopping.set()
