@@ -73,7 +73,7 @@ static void leave_line(struct writing *writing)
         writing->in_line = false;
 }
 
-/* Who is next may have nothing to write any more: then the one behind it is, as soon as that is known. */
+/* Who is next may have nothing to write any more, or not yet: then the one behind it is, as soon as that is known. */
 static void line_goes_on(struct parking_keeper *keeper)
 {
         struct writing *next = TAILQ_FIRST(&keeper->line);
@@ -244,6 +244,18 @@ static void get_in_line(struct writing *writing)
         writing->in_line = true;
 }
 
+static void step_take_or_wait(struct parking_keeper *keeper, const char *policy, const char *namespace, struct parking_step *step)
+{
+        struct writing *writing = writing_get(keeper, policy);
+
+        if (!writing || is_waiting(writing, step))
+                return;
+        if (keeper->n_requests >= PARKING_REQUESTS_MAX)
+                get_in_line(writing);
+        else
+                step_take(writing, namespace, step);
+}
+
 /* A slice that has just been created may be yet to come: the timer looks again. */
 static void settled(struct writing *writing)
 {
@@ -269,18 +281,11 @@ void parking_keeper_write(struct parking_keeper *keeper, const char *policy, con
                 return; /* it looks again by itself */
         if (parking_next(object, services, plan, slices, n_slices, &step) < 0)
                 return;
-        if (step.action == PARKING_NOTHING) {
+        if (step.action == PARKING_NOTHING)
                 settled(writing);
-                line_goes_on(keeper);
-                return;
-        }
-        writing = writing_get(keeper, policy);
-        if (!writing || is_waiting(writing, &step))
-                return;
-        if (keeper->n_requests >= PARKING_REQUESTS_MAX)
-                get_in_line(writing);
         else
-                step_take(writing, object->metadata.namespace, &step);
+                step_take_or_wait(keeper, policy, object->metadata.namespace, &step);
+        line_goes_on(keeper);
 }
 
 bool parking_keeper_is_busy(const struct parking_keeper *keeper, const char *policy)
